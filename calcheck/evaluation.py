@@ -1,15 +1,19 @@
 """Evaluation of metrics on predictions: values, intervals, verdicts, and results of rows."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from calcheck.conclusion import Key, conclude, key_of
+from calcheck.conclusion.effects import WIDTH
 from calcheck.core.number_text import format_p
 from calcheck.dependence.clusters import Clusters, DesignEffect, find_clusters, input_warnings, noticed_effect
 from calcheck.distributions import Predictive
@@ -29,7 +33,16 @@ from calcheck.inference.null_distribution import (
 from calcheck.inference.p_values_and_verdicts import pointwise_p_values
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
-from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
+from calcheck.metrics._weights import weighted_forms
+from calcheck.metrics.base import (
+    LEVEL,
+    ComparesOutcomes,
+    Conditional,
+    LevelOption,
+    Metric,
+    inapplicable_reason,
+    stated_levels,
+)
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Report, Result, Skipped, WorstRegion
@@ -40,9 +53,15 @@ Referred = Callable[[Metric[Any], metric_protocol.RowResults], bool]
 PLACE = "worst_region"
 """Name of the results of rows that say which are in the worst region."""
 PlaceSink = Callable[[Predictions, Mask], None]
-Known = tuple[metric_protocol.FittedMetric[Metric[Any]], dict[str, list[dict[str, Any]]]]
+Fitted = metric_protocol.FittedMetric[Metric[Any]]
+Known = tuple[Fitted, dict[str, list[dict[str, Any]]]]
+Behind = Sequence[Fitted | Skipped]
 
 
+TOLERANCE = 0.2  # Default relative error of intervals that does not matter
+ANSWERED = ("width-factor", "standardized-bias", "zms", "local-scale", "local-bias")
+"""Metrics behind the answer."""
+OTHER_LEVELS = (0.5, 0.99)  # Levels of the width factor beside that of the answer
 MOST_CLEAR = 5  # number of rejected inputs listed when per-row results are written without --worst
 
 
@@ -58,8 +77,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     sink: Sink | None = None,
     referred: Referred | None = None,
     places: PlaceSink | None = None,
+    answer: Answer | None = None,
 ) -> Report:
-    """Return a report of metrics on predictions.
+    """Return a report of metrics on predictions, with the answer if one is asked for.
 
     If ``places`` is given, the region of the inputs is searched where the predictions are worst, and its rows are given
     to this function.
@@ -88,19 +108,11 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     for done, metric in enumerate(metrics):
         if len(metrics) > 1:
             run.progress("metrics", (done + 1) / len(metrics))
-        metric, own = adapt_metric(metric, source)
-        if reason := inapplicable_reason(type(metric), own.predictions()):
-            skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason))
+        computed = _fitted(metric, source, at, simulation, run, referred)
+        if isinstance(computed, Skipped):
+            skipped.append(computed)
             continue
-        try:
-            data_sets = simulation if own is source else NullSimulator(own.predictions(), run)
-            computed = _computed(metric, own, at, data_sets, run.prefixed(metric.info.name), referred)
-            computed.shares_replicates = own is source
-        except RefusedError:
-            raise
-        except DataError as error:
-            skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
-            continue
+        metric = computed.metric
         if sink is not None:
             sink(metric, shown, computed.rows)
         extremes = _extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
@@ -108,9 +120,11 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             computed.bands = _curves_at_inputs(computed, shown, run)
         computed.rows = _kept(computed, run)
         found.append((computed, extremes))
-    simulated = [each for each, _ in found if _is_simulated(each, referred)]
-    _simulate(simulated, simulation, clusters, run)
-    return Report(
+    known = [each for each, _ in found]
+    behind = [] if answer is None or noticed is not None else answer.fitted(source, known, simulation, run)
+    fitted = dict.fromkeys([*known, *(each for each in behind if not isinstance(each, Skipped))])
+    _simulate([each for each in fitted if _is_simulated(each, referred)], simulation, clusters, run)
+    report = Report(
         calcheck=__version__,
         input=info,
         settings={
@@ -119,11 +133,90 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         },
         results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
         skipped=tuple(skipped),
-        overall=p_values_and_verdicts.overall_verdict(
-            [each for each, _ in found], run.confidence, judged=noticed is None
-        ),
+        overall=p_values_and_verdicts.overall_verdict(known, run.confidence, judged=noticed is None),
         region=None if places is None or at or noticed else _worst_region(names, simulation, run, places),
     )
+    return report if answer is None else answer.concluded(report, behind, run, clusters)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How the answer is found: by which metrics of all rows, and within which tolerance."""
+
+    tolerance: float = TOLERANCE
+    level: float | None = None  # Level of the intervals; by default that of coverage
+    weights: str | None = None  # Column of sampling weights
+
+    def metrics(self, source: Source, run: Run) -> list[Metric[Any]]:
+        """Return the metrics behind the answer to a source: factors of its levels, bias, and local errors."""
+        rows = source.predictions()
+        main = self.level_of(rows)
+        stated = stated_levels(rows.predictive)
+        levels = [main, *(each for each in OTHER_LEVELS if not stated or each in stated)]
+        make: Mapping[str, Any] = METRICS
+        found: list[Metric[Any]] = [make["width-factor"](level=each) for each in dict.fromkeys(levels)]
+        found += [make["standardized-bias"](), make["zms"]()]
+        along = ["std", *(["inputs"] if rows.x is not None else []), *(["time"] if run.dependence.time else [])]
+        found += [make[name](along=each) for each in along for name in ("local-scale", "local-bias") if name in make]
+        found = [metric.with_defaults(rows) for metric in found]
+        return found if self.weights is None else weighted_forms(found, self.weights)[0]
+
+    def level_of(self, rows: Predictions) -> float:
+        """Return the level of the intervals that the answer is about."""
+        return LevelOption(self.level).level_of(rows.predictive)
+
+    def fitted(self, source: Source, known: Sequence[Fitted], simulation: NullSimulator, run: Run) -> Behind:
+        """Return the metrics behind the answer evaluated on the data; those that are known already are reused."""
+        others = {each.metric: each for each in known}
+        metrics = self.metrics(source, run)
+        return [others.get(each) or _fitted(each, source, None, simulation, run, None) for each in metrics]
+
+    def concluded(self, report: Report, behind: Behind, run: Run, clusters: Clusters | None = None) -> Report:
+        """Return a report with the conclusion from the metrics behind it."""
+        computed = [each for each in behind if not isinstance(each, Skipped)]
+        skipped = [each for each in behind if isinstance(each, Skipped)]
+        topics: dict[Key, list[Fitted]] = {}
+        for each in computed:
+            topics.setdefault(key_of(each.metric.info.name, each.metric.options()), []).append(each)
+        told: list[Known] = [(each, {}) for each in computed if each.metric.info.name != "zms"]
+        results = make_results(told, run, (), clusters)
+        level = next((float(each.options["level"]) for each in results if each.metric == WIDTH), LEVEL)
+        p_values = p_values_and_verdicts.topic_p_values(topics)
+        p_values |= _without_replicates([each for each in results if key_of(each.metric, each.options) not in p_values])
+        return conclude(report, results, p_values, tolerance=self.tolerance, level=level, skipped=skipped)
+
+
+def _without_replicates(results: Sequence[Result]) -> dict[Key, float]:
+    """Return the p-values of topics by tests that need no replicates, adjusted for their number (Bonferroni)."""
+    found: dict[Key, list[float]] = {}
+    for each in results:
+        if each.p_value is not None and each.verdict != "none":
+            found.setdefault(key_of(each.metric, each.options), []).append(each.p_value)
+    count = sum(map(len, found.values()))
+    return {key: min(1.0, count * min(values)) for key, values in found.items()}
+
+
+def _fitted(
+    metric: Metric[Any],
+    source: Source,
+    at: Source | None,
+    simulation: NullSimulator,
+    run: Run,
+    referred: Referred | None,
+) -> Fitted | Skipped:
+    """Return a metric evaluated on the data, or why it is not."""
+    metric, own = adapt_metric(metric, source)
+    if reason := inapplicable_reason(type(metric), own.predictions()):
+        return Skipped(metric=metric.info.name, code="inapplicable", reason=reason)
+    try:
+        data_sets = simulation if own is source else NullSimulator(own.predictions(), run)
+        computed = _computed(metric, own, at, data_sets, run.prefixed(metric.info.name), referred)
+        computed.shares_replicates = own is source
+    except RefusedError:
+        raise
+    except DataError as error:
+        return Skipped(metric=metric.info.name, code="error", reason=str(error))
+    return computed
 
 
 def _worst_region(names: Sequence[str], simulation: NullSimulator, run: Run, places: PlaceSink) -> WorstRegion | None:

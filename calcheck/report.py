@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from calcheck.errors import Message  # stored reports are read by the types of fields
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 Verdict = Literal["pass", "fail", "undecided", "none"]
 Alternative = Literal["greater", "less", "two-sided", "none"]
@@ -35,8 +35,22 @@ Direction = Literal[
     "better-than-promised",
 ]
 """How a model is wrong if a verdict is ``"fail"``."""
-Fault = Literal[Direction, "skewed", "ranking-lost"]
-Topic = Literal["dependence", "bias", "size", "shape", "ranking", "inputs", "others", "where", "when", "what"]
+Topic = Literal[
+    "size",
+    "bias",
+    "shape",
+    "ranking",
+    "inputs",
+    "time",
+    "groups",
+    "dependence",
+    "others",
+    "where",
+    "when",
+    "what",
+]
+Kind = Literal["scale", "bias"]
+Qualifier = Literal["at-level", "on-average", "as-tested"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
 
@@ -373,43 +387,70 @@ class Gate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A sentence of the conclusion.
+class Effect:
+    """By how much the uncertainties are off in one respect, with its interval, and the sentence about it.
 
     Parameters
     ----------
     topic : str
-        What the sentence is about.
-    state : str
-        ``"right"``, ``"fault"``, or ``"untested"``.
-    fault : str or None
-        The fault, if there is one.
+        What the effect is about.
+    kind : str or None
+        Whether the size of the uncertainties (``"scale"``) or the mean error (``"bias"``) varies along the
+        uncertainties, inputs, times or groups; None for other topics.
+    value : float or None
+        Factor by which intervals would have to be wider, for the size; factor of 50 % or 99 % intervals relative to it,
+        for the shape; mean error in predicted standard deviations, for the bias. Typical error of the logarithm of the
+        standard deviations, or of the means in standard deviations, from row to row, for ranking, inputs, time, groups.
+    low, high : float or None
+        Limits of the 90 % interval at the default confidence: one-sided limits of 95 %. ``high`` is None where no limit
+        can be given.
+    within : bool or None
+        True if the whole interval is within the tolerance; False if this effect makes the answer no; else None.
+    p : float or None
+        p-value against a perfect model, adjusted for the number of topics.
     text : str
         The sentence.
     """
 
     topic: Topic
-    state: Literal["right", "fault", "untested"]
-    fault: Fault | None = None
+    kind: Kind | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    within: bool | None = None
+    p: float | None = None
     text: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conclusion:
-    """The conclusion of a report on several metrics.
+    """The answer whether the uncertainties can be trusted, and by how much they are off.
 
     Parameters
     ----------
     answer : str
-        Whether the uncertainties can be trusted: ``"yes"``, ``"no"``, or ``"unclear"``.
-    findings : tuple of Finding
-        What is right, wrong and not tested.
+        ``"yes"`` if they are shown to be within the tolerance, ``"no"`` if they are wrong, else ``"not-shown"``.
+    qualifiers : tuple of str
+        What limits a yes: other levels are off by more (``"at-level"``), uncertainties are off from row to row
+        (``"on-average"``), or no inputs were given (``"as-tested"``).
+    tolerance : float or None
+        Relative error of the intervals, and error of the means in standard deviations, that does not matter.
+    level : float or None
+        Level of the intervals that the answer is about.
+    rows_needed : int or None
+        Number of rows that would show a yes, if it is not shown; None if no number would.
+    effects : tuple of Effect
+        By how much the uncertainties are off, by topic.
     next : tuple of str
         Commands that show more.
     """
 
-    answer: Literal["yes", "no", "unclear"]
-    findings: tuple[Finding, ...]
+    answer: Literal["yes", "no", "not-shown"]
+    qualifiers: tuple[Qualifier, ...] = ()
+    tolerance: float | None = None
+    level: float | None = None
+    rows_needed: int | None = None
+    effects: tuple[Effect, ...]
     next: tuple[str, ...] = ()
 
 

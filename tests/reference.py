@@ -119,7 +119,7 @@ FIELDS = {
     "skipped": "Metrics that could not be computed.",
     "skipped[].metric": "Name of the metric.",
     "skipped[].reason": "Why it could not be computed.",
-    "conclusion": "Whether the uncertainties can be trusted; null for reports with fewer than two verdicts.",
+    "conclusion": "Whether the uncertainties can be trusted, and by how much they are off; null for single metrics.",
     "overall": "One verdict for the metrics together; null if fewer than two have p-values from the same replicates.",
     "monitor": "Evidence against the model over time, of `calcheck monitor`; null for other reports.",
     "gates": "Rules that the results were checked against.",

@@ -12,7 +12,6 @@ from calcheck.api import arguments
 from calcheck.api.arguments import AnyMetric, Data, Metrics, MonitorArguments, Options, SearchArguments, WeightedOptions
 from calcheck.api.notebook_report import InteractiveReport
 from calcheck.api.requests import KeywordRequest, report_of
-from calcheck.conclusion import conclude
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.io.file_source import FileSource
@@ -37,9 +36,10 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     pointwise: bool = True,
     pictures: bool = False,
     plot_by: Sequence[str] = (),
+    tolerance: float = evaluation.TOLERANCE,
     **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
-    """Return a report of metrics on predictions.
+    """Return a report of metrics on predictions, and the answer whether the uncertainties can be trusted.
 
     Parameters
     ----------
@@ -60,6 +60,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         Whether results hold the curves of their pictures, for :meth:`InteractiveReport.pictures` and notebooks.
     plot_by : sequence of str
         One or two columns along which pictures show metrics of rows; by default the predicted standard deviation.
+    tolerance : float
+        Errors that do not matter, > 0: 0.2 for intervals up to 20 % too narrow or too wide, and means off by 0.2
+        predicted standard deviations.
     weights : str, optional
         Column of sampling weights: all means over rows are weighted means, also in resamples and in replicates of a
         perfect model. Metrics without a weighted form are skipped unless they are named.
@@ -82,7 +85,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     Returns
     -------
     InteractiveReport
-        One result per metric. A metric that does not apply is listed in ``skipped``, with the reason.
+        One result per metric; ``conclusion`` has the answer. A metric that does not apply is listed in ``skipped``,
+        with the reason.
 
     Raises
     ------
@@ -128,8 +132,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             best=best,
             sink=keep if pointwise else None,
             places=keep_place,
+            answer=request.answer(),
         )
-    report = conclude(replace(arguments.require_results(report), skipped=(*report.skipped, *without)))
+    report = replace(arguments.require_results(report), skipped=(*report.skipped, *without))
     return InteractiveReport.from_report(report, request.rows)
 
 

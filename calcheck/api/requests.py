@@ -10,6 +10,7 @@ from typing import Any
 from calcheck.api import arguments
 from calcheck.api.notebook_report import InteractiveReport, PointwiseResults
 from calcheck.errors import OptionError, message_prefix
+from calcheck.evaluation import Answer
 from calcheck.execution.run import RowDependence, Run, RunOptions
 from calcheck.io.file_source import FileSource
 from calcheck.io.python_arguments import ColumnArguments, levels_of
@@ -19,7 +20,7 @@ from calcheck.models.alignment import Model
 from calcheck.predictions import Predictions, Source
 from calcheck.report import Report, Skipped
 from calcheck.studies import STUDIES, Request
-from calcheck.studies.options import WeightOptions
+from calcheck.studies.options import AnswerOptions, WeightOptions
 from calcheck.typing import AnyArray
 
 
@@ -53,6 +54,12 @@ class KeywordRequest(Request):
         metrics = self.data("metrics")
         levels = levels_of(self._columns.get("level"))
         return [with_level(each, levels) for each in arguments.selected(default if metrics is None else metrics)]
+
+    def answer(self) -> Answer:
+        """Return how the answer is found."""
+        levels = levels_of(self._columns.get("level"))
+        tolerance = self.options(AnswerOptions).tolerance
+        return Answer(tolerance, levels[0] if levels else None, self.options(WeightOptions).weights)
 
     def weighted(
         self, metrics: Sequence[arguments.AnyMetric], *, applicable: bool = False, plots: bool = False

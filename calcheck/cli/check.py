@@ -354,14 +354,18 @@ class Requirements:
 
     rules: Rules
     base: Base = field(default_factory=Base)
-    checked: bool = (
-        False  # Whether the file is checked: only what the rules need is computed, without rules the verdicts
-    )
+    checked: bool = False  # Whether the file is checked: only what the rules need is computed, without rules the answer
+    strict: bool = False  # Whether a qualified yes is not enough
 
     @property
     def are_verdicts(self) -> bool:
-        """Whether the verdicts are checked."""
+        """Whether the answer, and the verdicts of groups, are checked, as there are no rules."""
         return self.checked and not self.rules and not self.base.name
+
+    @property
+    def are_answered(self) -> bool:
+        """Whether the answer is checked."""
+        return self.are_verdicts or self.strict or any(rule.is_answered for rule, _ in self.rules)
 
     @property
     def are_sliced(self) -> bool:
@@ -415,9 +419,11 @@ class Requirements:
 
     def judge(self, report: Report, source: FileSource | None, run: Run) -> Report:
         """Return the report of a source, or of saved states, with the outcomes."""
-        from calcheck.studies.gate.evaluate import verdict_gates
+        from calcheck.studies.gate.evaluate import answer_gates, group_gates
 
-        gates = verdict_gates(report) if self.are_verdicts else with_gates(report, self.rules).gates
+        gates = group_gates(report) if self.are_verdicts else with_gates(report, self.rules).gates
+        if self.are_verdicts or self.strict:
+            gates = (*answer_gates(report, strict=self.strict), *gates)
         compared = () if source is None else self.base.gates(report, source, run)
         report = replace(report, gates=(*gates, *compared))
         if self.checked and not report.gates:

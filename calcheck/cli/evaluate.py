@@ -27,7 +27,7 @@ from calcheck.studies import options as study_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from calcheck.evaluation import Sink
+    from calcheck.evaluation import Answer, Sink
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.render.document import Document
@@ -64,14 +64,18 @@ def _evaluate(files: list[str], **given: Any) -> None:
 def _check(files: list[str], **given: Any) -> None:
     """Check a file against rules, and exit with code 1 if a rule is violated.
 
-    Without rules, every metric that applies is computed, and the overall
-    verdict must not be "fail". The exit code is 3 if no rule is violated, but
-    one cannot be judged: it depends on a verdict that this file does not have.
+    Without rules, the answer of "calcheck evaluate" must not be NO; with
+    --strict, it must be YES at every level and from row to row. The exit code
+    is 3 if no rule is violated, but one cannot be judged: it depends on a
+    verdict that this file does not have.
     """
     settings, named = given["settings"], build(study_options.RuleMetricOptions, given).metrics
     base = check.read_base(build(study_options.AgainstOptions, given), named, settings, given)
     required = check.Requirements(
-        check.rules_of(build(study_options.RuleOptions, given), settings.config), base, checked=True
+        check.rules_of(build(study_options.RuleOptions, given), settings.config),
+        base,
+        checked=True,
+        strict=build(study_options.RuleMetricOptions, given).strict,
     )
     if states := check.monitored_states(files, required.rules, base):
         _end(_answer_monitored(states, given, required), given)
@@ -123,7 +127,7 @@ class Plan:
     curves: frozenset[str]  # Metrics whose curves are drawn
     narrow: bool  # Whether the other columns of one value per row are read
     paged: bool  # Whether the result is the page of the models
-    concluded: bool  # Whether a conclusion is drawn
+    answer: Answer | None  # How the answer is found; None if none is asked for
 
 
 def _answer(files: Sequence[str], given: dict[str, Any], required: check.Requirements) -> Sequence[Report]:
@@ -208,8 +212,17 @@ def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
     metrics, without = inputs_and_outputs.weigh_applicable(chosen, given, ("all",) if strict else None)
     curves = _curves(metrics if named else None, given, paged=paged)
     narrow = paged or any(given[name] for name in ("pointwise", "worst", "best"))
-    concluded = paged or brief or not required.checked
-    return Plan(required, metrics, without, slices, strict, curves, narrow, paged, concluded)
+    asked = paged or brief or required.are_answered or not required.checked
+    return Plan(required, metrics, without, slices, strict, curves, narrow, paged, _stated(given) if asked else None)
+
+
+def _stated(given: dict[str, Any]) -> Answer:
+    """Return how the answer is found, by the options."""
+    from calcheck.evaluation import Answer
+
+    levels = given[inputs_and_outputs.LEVEL]
+    weights = build(study_options.WeightOptions, given).weights
+    return Answer(build(study_options.AnswerOptions, given).tolerance, levels[0] if levels else None, weights)
 
 
 def _curves(named: Sequence[Metric[Any]] | None, given: dict[str, Any], *, paged: bool) -> frozenset[str]:
@@ -228,7 +241,7 @@ def _open(files: Sequence[str], given: dict[str, Any], plan: Plan) -> list[FileS
     """Return the source of each file, with the columns that form groups, or those of a search."""
     from calcheck.cli.study_commands import open_models
 
-    inputs = plan.paged or (plan.concluded and bool(given["inputs"] or given["embedding"]))
+    inputs = plan.paged or (plan.answer is not None and bool(given["inputs"] or given["embedding"]))
     if plan.slices is None:
         return open_models(files, given, plan.metrics, narrow=plan.narrow, inputs=inputs)
     from calcheck.studies.slices.groups import file_columns
@@ -267,8 +280,6 @@ def _evaluated(
     name: str, file: str, source: FileSource, given: dict[str, Any], plan: Plan, pointwise: inputs_and_outputs.Pointwise
 ) -> tuple[Report, ModelReport | None]:
     """Return the report of a file with the outcomes of rules, and what a page shows of the model."""
-    from calcheck.conclusion import conclude
-
     rows = _rows_of_page() if plan.paged else None
     reason = (
         ""
@@ -279,8 +290,7 @@ def _evaluated(
         sinks = [*([pointwise.take] if pointwise.path else []), *([rows.take] if rows else [])]
         report = _evaluate_in_memory(source, given, plan, sinks, pointwise)
     else:
-        report = stream_metrics(plan.metrics, file, given, reason)
-    report = conclude(report) if plan.concluded else report
+        report = stream_metrics(plan.metrics, file, given, reason, answer=plan.answer)
     report = replace(report, skipped=(*report.skipped, *plan.without))
     if report.conclusion is not None:
         commands = next_commands(report, file, source, given)
@@ -321,7 +331,8 @@ def _evaluate_in_memory(
             worst=extremes.worst,
             best=extremes.best,
             sink=take if sinks else None,
-            places=(lambda shown, inside: pointwise.add(shown, {PLACE: inside})) if plan.concluded else None,
+            places=(lambda shown, inside: pointwise.add(shown, {PLACE: inside})) if plan.answer else None,
+            answer=plan.answer,
         )
     if plan.strict:
         inputs_and_outputs.require_nothing_skipped(report, source)
@@ -401,6 +412,7 @@ def _declare(metavar: str, text: str, first: Sequence[Parameter], output: Sequen
         *parameters(study_options.MetricSelectionOptions, "Metrics"),
         *parameters(study_options.GroupOptions, "Metrics"),
         *parameters(study_options.RefitOptions, "Metrics"),
+        *parameters(study_options.AnswerOptions, "Metrics"),
         *parameters(study_options.RuleOptions, "Rules"),
         *inputs_and_outputs.COLUMNS,
         *parameters(study_options.RowOptions, "Rows"),

@@ -15,7 +15,7 @@ from calcheck.options import options_of
 
 if TYPE_CHECKING:
     from calcheck.io.file_source import FileSource
-    from calcheck.report import Report, Topic
+    from calcheck.report import Effect, Report, Topic
 
 BY_TOPIC: dict[Topic, tuple[str, ...]] = {
     "size": ("lzms", "stratified-coverage", "coverage"),
@@ -28,13 +28,14 @@ OUTPUT = re.compile(
     r"(?i)err|resid|uncert|uct|std|sigma|var|pred|lower|upper|quantile|prob|count|rate|^(lo|hi|q)[\\W_\\d]*$"
 )
 """Names of columns that are rather outputs of a model than its inputs."""
+SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
 MOST = 3  # maximum number of commands
 FEWEST_ROWS = 30  # minimum number of rows to suggest a recalibration
 MOST_INPUTS = 12  # maximum number of columns to suggest as inputs: with more, the choice is the user's
 
 
 def next_commands(report: Report, file: str, source: FileSource, given: dict[str, Any]) -> tuple[str, ...]:
-    """Return the commands that show more about the findings, as they can be pasted into a shell."""
+    """Return the commands that show more about the effects, as they can be pasted into a shell."""
     if file == "-":
         return ()
     return tuple(
@@ -104,20 +105,29 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
         yield from (("evaluate", each) for each in _remedies(noticed, source.options.inputs or ""))
         return
     computed = {result.metric for result in report.results}
-    states = {finding.topic: finding.state for finding in conclusion.findings}
-    faults = [topic for topic in BY_TOPIC if states.get(topic) == "fault"]
+    effects = {each.topic: each for each in conclusion.effects if each.kind != "bias"}
+    wrong = {topic for topic, each in effects.items() if each.within is False}
+    if "at-level" in conclusion.qualifiers:
+        wrong.add("shape")
+    faults, inputs_effect = [topic for topic in BY_TOPIC if topic in wrong], effects.get("inputs")
     if any(message.code == "unknown-shape" for result in report.results for message in result.warnings):
         yield "evaluate", ["--error-dist", "normal"]
-    if states.get("inputs") == "fault":
+    if inputs_effect is not None and "cce" in computed and _is_shown(inputs_effect):
         yield "cce", ["--worst", "5"]
     known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
     yield from ((name, []) for name in known[:1])
     if faults and _has_one_target(source) and report.input.n >= FEWEST_ROWS:
         yield "recalibrate", []
-    if states.get("inputs") == "untested" and not report.input.layout and (inputs := _inputs(source)):
+    untested = inputs_effect is not None and inputs_effect.value is None
+    if untested and not report.input.layout and (inputs := _inputs(source)):
         yield "evaluate", inputs
-    if conclusion.answer == "yes" and all(result.verdict != "fail" for result in report.results):
+    if conclusion.answer == "yes":
         yield "check", []
+
+
+def _is_shown(effect: Effect) -> bool:
+    """Return whether an effect makes the answer no, or limits a yes."""
+    return effect.within is False or (effect.p is not None and effect.p <= SIGNIFICANT)
 
 
 def _has_one_target(source: FileSource) -> bool:

@@ -12,9 +12,10 @@ from calcheck.cli import inputs_and_outputs
 from calcheck.cli.typer_options import argument, build, make_command, parameters
 from calcheck.errors import Message, OptionError
 from calcheck.options import flag_of, option, options_of
-from calcheck.studies.options import OVERWRITTEN, ReportOptions, StateOptions
+from calcheck.studies.options import OVERWRITTEN, AnswerOptions, ReportOptions, StateOptions
 
 if TYPE_CHECKING:
+    from calcheck.evaluation import Answer
     from calcheck.execution.dask import Cluster
     from calcheck.execution.run import Run
     from calcheck.io.file_source import FileSource
@@ -44,18 +45,27 @@ def stream_metric(metric: Metric[Any], file: str, given: dict[str, Any], reason:
     inputs_and_outputs.deliver(_summed(metrics, file, given, like, reason, strict=True), build(ReportOptions, given))
 
 
-def stream_metrics(metrics: Sequence[Metric[Any]], file: str, given: dict[str, Any], reason: str = "") -> Report:
+def stream_metrics(
+    metrics: Sequence[Metric[Any]], file: str, given: dict[str, Any], reason: str = "", *, answer: Answer | None = None
+) -> Report:
     """Return the report of several streamed metrics; with ``--settings-from`` and no names, those of that state."""
     options = build(StateOptions, given)
     like = _like(options)
     if like is not None:
         named = [metric.info.name for metric in metrics] if given.get("metrics") else list(_metrics_of(like))
         metrics = [_named(like, options.settings_from, name) for name in named]
-    return _summed(metrics, file, given, like, reason, strict=bool(given.get("metrics")))
+    return _summed(metrics, file, given, like, reason, strict=bool(given.get("metrics")), answer=answer)
 
 
 def _summed(
-    metrics: Sequence[Metric[Any]], file: str, given: dict[str, Any], like: State | None, reason: str, *, strict: bool
+    metrics: Sequence[Metric[Any]],
+    file: str,
+    given: dict[str, Any],
+    like: State | None,
+    reason: str,
+    *,
+    strict: bool,
+    answer: Answer | None = None,
 ) -> Report:
     from calcheck.storage.atomic_write import exclusive
     from calcheck.streaming.state import accumulate, report_from_state, write_state
@@ -72,9 +82,10 @@ def _summed(
         with inputs_and_outputs.run_context(given, source) as run:
             checkpoint = _checkpoint(options, source, reads, metrics, run)
             with _workers(options.dask) as executor:
-                state = accumulate(source, metrics, replace(run, executor=executor, checkpoint=checkpoint), like=like)
+                running = replace(run, executor=executor, checkpoint=checkpoint)
+                state = accumulate(source, metrics, running, like=like, answer=answer)
             state.warnings += (Message("streamed", reason),) if reason else ()
-            report = report_from_state(state, run)
+            report = report_from_state(state, run, answer=answer)
         if strict:
             inputs_and_outputs.require_nothing_skipped(report, source)
         if options.save_state:
@@ -140,7 +151,7 @@ def _like(options: StateOptions) -> State | None:
 
 
 def _metrics_of(state: State) -> dict[str, Metric[Any]]:
-    return {each.metric.info.name: each.metric for each in state.metrics}
+    return {each.metric.info.name: each.metric for each in state.metrics[: state.requested]}
 
 
 def _named(like: State, path: str | None, name: str) -> Metric[Any]:
@@ -176,7 +187,7 @@ def merge_states(files: Sequence[str], given: dict[str, Any], declared: Sequence
 
 
 def _merged(files: Sequence[str], given: dict[str, Any]) -> Report:
-    from calcheck.conclusion import conclude
+    from calcheck.evaluation import Answer
     from calcheck.storage.atomic_write import exclusive
     from calcheck.streaming.state import merge, read_state, report_from_state, write_state
 
@@ -185,11 +196,11 @@ def _merged(files: Sequence[str], given: dict[str, Any]) -> Report:
     run = inputs_and_outputs.make_run(given)
     with exclusive(options.save_state) as require_unchanged:
         state = merge([(file, read_state(file)) for file in files])
-        report = report_from_state(state, run)
+        report = report_from_state(state, run, answer=Answer(build(AnswerOptions, given).tolerance))
         if options.save_state:
             require_unchanged()
             write_state(options.save_state, state)
-    return conclude(report)
+    return report
 
 
 def _merge(files: list[str], **given: Any) -> None:
@@ -199,6 +210,7 @@ def _merge(files: list[str], **given: Any) -> None:
 
 MERGED = [
     argument("files", "STATES…", "State files written with --save-state.", list[str]),
+    *parameters(AnswerOptions, "Metrics"),
     *inputs_and_outputs.BOOTSTRAP,
     *inputs_and_outputs.CONFIDENCE,
     *inputs_and_outputs.REPORT,

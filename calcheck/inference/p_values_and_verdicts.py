@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ INTERPOLATED = (
 )
 INTERVALS_ONLY = "the file states intervals only, and a perfect model's score depends on more than their coverage"
 NO_EVIDENCE = "the metric depends on the predictions only"
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,36 @@ def adjusted_p_values(
         for place, p in zip(found.places, step_down_p_values(extremes(found)), strict=True):
             adjusted[place] = float(p)
     return adjusted
+
+
+def topic_p_values(
+    topics: Mapping[KeyT, Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]]],
+) -> dict[KeyT, float]:
+    """Return the p-value of each topic, adjusted for their number; none for topics without replicates.
+
+    A topic is as extreme as the most extreme of its metrics, relative to its limit. Metrics of a topic, and topics, are
+    compared by the replicates that all of them have: the first ones.
+    """
+    judged = {
+        key: [
+            (each.compared_value, each.null.values, each.metric.alternative)
+            for each in found
+            if each.null is not None and len(each.null.values) and _is_judged(each, each.null)
+        ]
+        for key, found in topics.items()
+    }
+    judged = {key: found for key, found in judged.items() if found}
+    if not judged:
+        return {}
+    count = min(len(values) for found in judged.values() for _, values, _ in found)
+    lines = []
+    for found in judged.values():
+        statistics = np.array([np.append(own, values[:count]) for own, values, _ in found])
+        relative = relative_to_limits(statistics, [alternative for *_, alternative in found])
+        lines.append(np.where(np.isnan(relative), 0.0, relative).max(axis=0))
+    distances = relative_to_limits(np.array(lines), ["greater"] * len(lines))
+    p_values = step_down_p_values(np.where(np.isnan(distances), 0.0, distances))
+    return dict(zip(judged, p_values.tolist(), strict=True))
 
 
 def extremes(found: CommonStatistics) -> Values:

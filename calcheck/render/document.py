@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any, Literal
 
-from calcheck.core.number_text import format_p
+from calcheck.core.number_text import format_p, percent
 from calcheck.render import numbers_and_notes as words
-from calcheck.report import Conclusion, Gate, Input, Overall, Report, Result, rejects
+from calcheck.report import Conclusion, Effect, Gate, Input, Overall, Report, Result, rejects
 
 Emphasis = Literal["", "strong", "best", "second", "pass", "fail", "undecided", "none"]
 Mark = tuple[Literal["best", "second"], str]
@@ -43,11 +43,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Answer:
-    """A question with its answer, the findings behind it, and commands that show more."""
+    """A question with its answer, the effects behind it, and commands that show more."""
 
     question: str
     answer: Cell
-    findings: tuple[tuple[str, Cell], ...]  # Topics with their sentences
+    effects: tuple[tuple[str, Cell], ...]  # Topics with their sentences
     commands: tuple[str, ...] = ()  # Commands to run next
 
 
@@ -242,12 +242,12 @@ OUTCOMES: dict[str, Emphasis] = {
     "not judged": "undecided",
 }
 QUESTION = "Can the uncertainties be trusted?"
-ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "unclear": "undecided"}
-FINDINGS: dict[str, Emphasis] = {"right": "", "fault": "strong", "untested": "none"}
+ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "not-shown": "undecided"}
+DECIDING = ("size", "bias")  # Topics whose intervals must be within the tolerance
+DIGITS = 2  # Significant digits of a number of rows
 RANKS = {"change": 5, "p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
 DOUBTS = ("dependent-rows", "ordered-rows", "few-clusters")  # Codes of notes that a brief report has, too
-FEW_ROWS = 200  # with fewer rows, an answer of yes is qualified
 SHOWN_POINTS, MOST_POINTS = 9, 12  # Points of a longer curve in a table, and of a curve that is shown in full
 NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
 EXPECTED_LEGEND = "expected: score of the model on these rows if its distributions are right"
@@ -271,7 +271,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     detailed = len(report.results) == 1 and not report.gates
     yield source(report.input)
     if report.conclusion is not None:
-        yield with_region(answer(report.conclusion, report.input.n), report)
+        yield with_region(answer(report.conclusion), report)
         if brief:
             if report.gates:
                 yield gates_table(report.gates)
@@ -301,31 +301,55 @@ def _doubts(report: Report) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _reservation(conclusion: Conclusion, n: int) -> str:
-    """Return what limits the answer: few rows, or a file that states little, show few faults."""
-    if conclusion.answer != "yes":
+def _terms(conclusion: Conclusion) -> str:
+    """Return what the answer is about: the tolerance, what limits a yes, and how many rows would show one."""
+    if conclusion.tolerance is None:
         return ""
-    if any(finding.topic == "shape" and finding.state == "untested" for finding in conclusion.findings):
-        return ", as far as it could be tested"
-    return f", as far as {n:,} rows show" if n < FEW_ROWS else ""
+    tolerance = percent(conclusion.tolerance, 1)
+    if conclusion.answer == "yes":
+        level = percent(conclusion.level or 0.0)
+        words = {"at-level": f"at {level}", "on-average": "on average", "as-tested": "as far as tested"}
+        return ", ".join(["", f"within {tolerance}", *(words[each] for each in conclusion.qualifiers)])
+    if conclusion.answer == "no":
+        return f": {_listed([each.topic for each in conclusion.effects if each.within is False])}"
+    topics = [each.topic for each in conclusion.effects if each.topic in DECIDING and each.within is None]
+    found = f": {_listed(topics)} decide{'s' * (len(topics) == 1)}" if topics else ""
+    if conclusion.rows_needed is None:
+        return f"{found}, the estimate is not within {tolerance}" if topics else ""
+    digits = DIGITS - len(str(conclusion.rows_needed))
+    return f"{found}, some {round(conclusion.rows_needed, min(digits, 0)):,} rows would show it within {tolerance}"
 
 
-def answer(conclusion: Conclusion, n: int) -> Answer:
-    """Return the conclusion from n rows, with a line per finding."""
-    return answer_to(QUESTION, conclusion, _reservation(conclusion, n))
+def _listed(topics: Sequence[str]) -> str:
+    """Return different topics as a list in words."""
+    *others, last = dict.fromkeys(topics)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def answer(conclusion: Conclusion) -> Answer:
+    """Return the conclusion, with a line per topic."""
+    return answer_to(QUESTION, conclusion, _terms(conclusion))
 
 
 def with_region(told: Answer, report: Report) -> Answer:
     """Return an answer with the region where the model is worst, if there is one."""
     region = report.region
-    return told if region is None else replace(told, findings=(*told.findings, ("where", Cell(region.text, "strong"))))
+    return told if region is None else replace(told, effects=(*told.effects, ("where", Cell(region.text, "strong"))))
 
 
 def answer_to(question: str, conclusion: Conclusion, after: str = "") -> Answer:
-    """Return a conclusion as the answer to a question, with a text after it."""
-    told = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer], after)
-    findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in conclusion.findings)
-    return Answer(question, told, findings, conclusion.next)
+    """Return a conclusion as the answer to a question, with a text after it; local biases as far as there are any."""
+    told = Cell(conclusion.answer.upper().replace("-", " "), ANSWERS[conclusion.answer], after)
+    shown = [each for each in conclusion.effects if each.kind != "bias" or (each.low or 0.0) > 0]
+    effects = tuple((each.topic, Cell(each.text, _emphasis(each))) for each in shown)
+    return Answer(question, told, effects, conclusion.next)
+
+
+def _emphasis(effect: Effect) -> Emphasis:
+    """Return the emphasis of a sentence: of what makes the answer no, or was not tested."""
+    if effect.within is False:
+        return "strong"
+    return "none" if effect.within is None and effect.value is None else ""
 
 
 def describe_overall(overall: Overall, report: Report) -> str:

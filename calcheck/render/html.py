@@ -99,7 +99,7 @@ def block_lines(block: blocks.Block) -> Iterator[str]:
         case blocks.Answer():
             answer = element("span", escape(block.answer.text + block.answer.after), block.answer.emphasis)
             yield element("p", f"<strong>{escape(block.question)}</strong> {answer}")
-            yield _definitions((topic, cell.text) for topic, cell in block.findings)
+            yield _definitions((topic, cell.text) for topic, cell in block.effects)
             if block.commands:
                 yield element("p", f"Next: {' · '.join(element('code', escape(each)) for each in block.commands)}")
         case blocks.Paragraph():

@@ -72,7 +72,7 @@ def _lines(block: blocks.Block) -> Iterator[str]:
             yield from _comments([f"{', '.join(block.files)}: {block.text}"])
         case blocks.Answer():
             yield from _comments([f"{block.question} {block.answer.text}{block.answer.after}"])
-            yield from _comments(f"{topic}: {cell.text}" for topic, cell in block.findings)
+            yield from _comments(f"{topic}: {cell.text}" for topic, cell in block.effects)
         case blocks.Paragraph():
             yield from _comments([block.text])
         case blocks.Details():

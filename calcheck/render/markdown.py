@@ -40,7 +40,7 @@ def _lines(block: blocks.Block) -> Iterator[str]:
         case blocks.Answer():
             yield f"**{escape(block.question)}** {escape(block.answer.text + block.answer.after)}"
             yield ""
-            yield from (f"- **{escape(topic)}**: {escape(cell.text)}" for topic, cell in block.findings)
+            yield from (f"- **{escape(topic)}**: {escape(cell.text)}" for topic, cell in block.effects)
             if block.commands:
                 yield f"\nNext: {escape(' · '.join(block.commands))}"
         case blocks.Paragraph():

@@ -68,17 +68,17 @@ def _source(block: blocks.Source) -> Text:
 
 
 def _answer(block: blocks.Answer) -> Iterator[RenderableType]:
-    """Yield a question with its answer on one line and the findings below, and the commands, which are not wrapped."""
+    """Yield a question with its answer on one line and the effects below, and the commands, which are not wrapped."""
     import rich.table
     from rich.console import Group
 
-    findings = rich.table.Table.grid(padding=(0, GAP))
-    findings.add_column(no_wrap=True)
-    findings.add_column()
-    for topic, cell in block.findings:
-        findings.add_row(safe_text(f"  {topic}"), _cell(cell, ""))
+    effects = rich.table.Table.grid(padding=(0, GAP))
+    effects.add_column(no_wrap=True)
+    effects.add_column()
+    for topic, cell in block.effects:
+        effects.add_row(safe_text(f"  {topic}"), _cell(cell, ""))
     question = safe_text(f"{block.question}  ", "bold") + _cell(block.answer, "")
-    yield Group(question, findings)
+    yield Group(question, effects)
     if block.commands:
         yield _lines([safe_text(f"Next: {' · '.join(block.commands)}", "dim")], no_wrap=True)
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from calcheck import errors
 from calcheck.dependence.clusters import DesignEffect, input_warnings, noticed_effect
-from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_settings
+from calcheck.evaluation import ANSWERED, Answer, data_warnings, fitted_metric, make_results, run_settings
 from calcheck.execution.run import Run, reduce_batches
 from calcheck.inference.metric_protocol import FittedMetric
 from calcheck.inference.null_distribution import FEW_REPLICATES, batch_replicates
 from calcheck.inference.p_values_and_verdicts import NO_REPLICATES, StatedShape, basis_of, overall_verdict
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
-from calcheck.predictions import Predictions, Source
+from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Input, Report, Skipped
 from calcheck.storage import archives
 from calcheck.streaming import metric_accumulators
@@ -27,7 +27,14 @@ from calcheck.typing import AnyArray
 Arrays = Mapping[str, AnyArray]
 OF_INTERVALS = "cannot be computed in batches for prediction intervals. Use --subsample"
 NOTICED_ROWS = 20_000  # First rows by which the dependence of rows is noticed
-SIMPLE = ("skipped", "warnings", "replicates", "stated", "noticed")  # Fields that are JSON in the header of a file
+SIMPLE = (
+    "skipped",
+    "warnings",
+    "replicates",
+    "stated",
+    "noticed",
+    "asked",
+)  # Fields that are JSON in the header of a file
 NOT_LIKE = "is not in the --settings-from state"
 
 
@@ -64,6 +71,18 @@ class State:
     replicates: int = 0  # The number of replicates of the targets
     stated: StatedShape = field(default_factory=StatedShape)  # How completely the distributions are specified
     noticed: DesignEffect | None = None  # By what the first rows seem to depend on each other
+    requested: int | None = None  # Number of metrics that were asked for, before those behind the answer; None for all
+
+    @property
+    def keys(self) -> list[str]:
+        """Names of the metrics, which distinguish those with different options."""
+        return _keys([each.metric.info.name for each in self.metrics])
+
+
+def _keys(names: Sequence[str]) -> list[str]:
+    """Return different names: repeated ones with a number."""
+    counts = [names[:place].count(name) for place, name in enumerate(names)]
+    return [f"{name}-{count}" if count else name for name, count in zip(names, counts, strict=True)]
 
 
 @dataclass(eq=False)
@@ -141,8 +160,15 @@ def _batch_sums(each: StreamedMetric, batch: Predictions, run: Run, replicates: 
         return error
 
 
-def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like: State | None = None) -> State:
-    """Return the state of metrics over the rows of a source, which is read in batches."""
+def accumulate(
+    source: Source,
+    metrics: Sequence[Metric[Any]],
+    run: Run,
+    *,
+    like: State | None = None,
+    answer: Answer | None = None,
+) -> State:
+    """Return the state of metrics, and of those behind the answer, over the rows of a source, read in batches."""
     if like is not None and run.replicates not in (None, like.replicates):
         msg = (
             f"--replicates {run.replicates} contradicts --settings-from, whose state has {like.replicates}: omit"
@@ -161,17 +187,23 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like
             skipped[metric.info.name] = found
         else:
             chosen.append(found)
+    asked = len(chosen)
+    for metric in () if answer is None else answer.metrics(InMemory(stream.first), run):
+        found = _streamed_metric(metric, stream, like)
+        if isinstance(found, StreamedMetric) and all(each.metric != found.metric for each in chosen):
+            chosen.append(found)
     beginning = source.beginning(NOTICED_ROWS)
     noticed = noticed_effect(beginning)
     comparable = stream.first.y is not None and stream.first.predictive is not None
     work = BatchTask(tuple(chosen), run.for_worker(), count if comparable else 0)
     total = reduce_batches(source, work, run, stage="summing")
     computed = []
-    for each, part in zip(chosen, total.parts, strict=True):
-        if isinstance(part, Exception):
-            skipped[each.metric.info.name] = _skipped_by_error(each.metric, part, source)
-        else:
+    for place, (each, part) in enumerate(zip(chosen, total.parts, strict=True)):
+        if not isinstance(part, Exception):
             computed.append((each, part))
+        elif place < asked:
+            skipped[each.metric.info.name] = _skipped_by_error(each.metric, part, source)
+    failed = sum(isinstance(part, Exception) for part in total.parts[:asked])
     return State(
         input=source.streamed_input_info(
             max((sums.n for _, sums in computed), default=len(stream.first)), stream.first
@@ -183,6 +215,7 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like
         replicates=work.replicates,
         stated=StatedShape.from_predictive(stream.first.predictive),
         noticed=None if noticed is None else replace(noticed, streamed=True),
+        requested=asked - failed,
     )
 
 
@@ -220,18 +253,25 @@ def _skipped_by_error(metric: Metric[Any], error: Exception, source: Source) -> 
     return Skipped(metric=metric.info.name, code="error", reason=text)
 
 
-def report_from_state(state: State, run: Run) -> Report:
-    """Return the report of a state: values, intervals, references and verdicts."""
+def report_from_state(state: State, run: Run, *, answer: Answer | None = None) -> Report:
+    """Return the report of a state: values, intervals, references and verdicts, and the answer if it is asked for."""
     from calcheck.core import __version__
 
     noticed = state.noticed if state.replicates or run.resamples else None
-    found, skipped = [], list(state.skipped)
-    for each, sums in zip(state.metrics, state.sums, strict=True):
+    found, behind, skipped = [], [], list(state.skipped)
+    asked = len(state.metrics) if state.requested is None else state.requested
+    for place, (each, sums) in enumerate(zip(state.metrics, state.sums, strict=True)):
         try:
-            found.append(_fitted_metric(each, sums, state, run))
+            computed = _fitted_metric(each, sums, state, run)
         except errors.DataError as error:
-            skipped.append(Skipped(metric=each.metric.info.name, code="error", reason=str(error)))
-    return Report(
+            if place < asked:
+                skipped.append(Skipped(metric=each.metric.info.name, code="error", reason=str(error)))
+            continue
+        if place < asked:
+            found.append(computed)
+        if each.metric.info.name in ANSWERED:
+            behind.append(computed)
+    report = Report(
         calcheck=__version__,
         input=state.input,
         settings={
@@ -247,6 +287,7 @@ def report_from_state(state: State, run: Run) -> Report:
         skipped=tuple(skipped),
         overall=overall_verdict(found, run.confidence, judged=noticed is None),
     )
+    return report if answer is None else answer.concluded(report, behind, run)
 
 
 def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> FittedMetric[Metric[Any]]:
@@ -279,9 +320,9 @@ def merge(states: Sequence[tuple[str, State]]) -> State:
                 msg = f"{called} and {files[file.sha256]} both contain the rows of {file.path}, which would count twice"
                 raise errors.OptionError(msg)
         files |= {file.sha256: called for file in other.input.files if file.role == "predictions"}
-        alike = {each.metric.info.name: sums for each, sums in zip(other.metrics, other.sums, strict=True)}
-        for each, sums in zip(total.metrics, total.sums, strict=True):
-            sums.add(alike[each.metric.info.name])
+        alike = dict(zip(other.keys, other.sums, strict=True))
+        for key, sums in zip(total.keys, total.sums, strict=True):
+            sums.add(alike[key])
         total.input = replace(
             total.input,
             files=(*total.input.files, *other.input.files),
@@ -302,7 +343,7 @@ def _require_same_settings(name: str, first: State, called: str, other: State) -
 
 def _difference(first: State, other: State) -> str:
     """Return how the settings of two states differ, or ""."""
-    names, theirs = ({each.metric.info.name for each in state.metrics} for state in (first, other))
+    names, theirs = (set(state.keys) for state in (first, other))
     if names != theirs:
         more = [f"{', '.join(sorted(left))} only in the {which}" for left, which in _only_in_one(names, theirs) if left]
         return f"the metrics differ: {' and '.join(more)}"
@@ -312,10 +353,9 @@ def _difference(first: State, other: State) -> str:
     ):
         if one != two:
             return f"their {what} differ: {one} and {two}"
-    pairs = zip(other.metrics, other.sums, strict=True)
-    alike = {each.metric.info.name: (each, sums) for each, sums in pairs}
-    for each, sums in zip(first.metrics, first.sums, strict=True):
-        one_like, sums_like = alike[each.metric.info.name]
+    alike = dict(zip(other.keys, zip(other.metrics, other.sums, strict=True), strict=True))
+    for key, each, sums in zip(first.keys, first.metrics, first.sums, strict=True):
+        one_like, sums_like = alike[key]
         if difference := _metric_difference(each, one_like) or _sums_difference(each, sums, sums_like):
             return difference
     return ""
@@ -348,9 +388,9 @@ def _metric_difference(one: StreamedMetric, other: StreamedMetric) -> str:
 def write_state(path: str, state: State) -> None:
     """Write a state to a file; an existing file is replaced on success only."""
     arrays: dict[str, AnyArray] = {}
-    for each, sums in zip(state.metrics, state.sums, strict=True):
+    for key, each, sums in zip(state.keys, state.metrics, state.sums, strict=True):
         named = each.settings_arrays() | archives.to_arrays("sums", sums, each.accumulator.sums_type)
-        arrays |= {f"{each.metric.info.name}.{name}": values for name, values in named.items()}
+        arrays |= {f"{key}.{name}": values for name, values in named.items()}
     archives.write_archive(path, archives.STATE, archives.to_header(state, ("input", "metrics", *SIMPLE)), arrays)
 
 
@@ -364,9 +404,10 @@ def read_state(path: str) -> State:
 def _state(header: dict[str, Any], arrays: Mapping[str, AnyArray]) -> State:
     simple = archives.from_header(State, ("input", *SIMPLE), header)
     chosen, sums = [], []
-    for entry in header["metrics"]:
+    keys = _keys([str(entry["metric"]) for entry in header["metrics"]])
+    for key, entry in zip(keys, header["metrics"], strict=True):
         metric, summing = _metric(entry["metric"], dict(entry["options"]))
-        stored = archives.strip_prefix(metric.info.name, arrays)
+        stored = archives.strip_prefix(key, arrays)
         chosen.append(StreamedMetric(metric, summing, archives.from_arrays("settings", summing.settings_type, stored)))
         sums.append(_sound(chosen[-1], chosen[-1].sums_from_arrays(stored), simple["input"].n))
     return State(metrics=tuple(chosen), sums=tuple(sums), **simple)

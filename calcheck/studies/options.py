@@ -7,7 +7,7 @@ from calcheck.errors import OptionError
 from calcheck.execution import run
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.object_store import TIMEOUT_SECONDS
-from calcheck.options import NotNegative, flag_of, option
+from calcheck.options import NotNegative, flag_of, option, require_positive_option
 from calcheck.render import format_names
 from calcheck.studies import Argument, group
 
@@ -115,6 +115,20 @@ class ReportOptions(AnyReportOptions):
 
 
 @dataclass(frozen=True)
+class AnswerOptions:
+    """Option for the answer whether the uncertainties can be trusted."""
+
+    tolerance: float = option(
+        0.2,
+        "Errors that do not matter: 0.2 for intervals up to 20 % too narrow or too wide, and means off by 0.2 predicted"
+        " standard deviations. The answer is YES if the errors are shown to be smaller.",
+    )
+
+    def __post_init__(self) -> None:
+        require_positive_option("tolerance", self.tolerance)
+
+
+@dataclass(frozen=True)
 class BriefOptions:
     """Options for how much of a report with a conclusion is shown."""
 
@@ -213,6 +227,10 @@ class RuleMetricOptions:
 
     metrics: tuple[str, ...] | None = option(
         None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
+    )
+    strict: bool = option(
+        default=False,
+        text="Fail on any answer but a YES that holds at every level and from row to row.",
     )
 
 

@@ -36,29 +36,31 @@ def test_a_name_that_looks_like_a_file_is_no_misspelt_command(calcheck, name):
 def test_the_conclusion_stands_above_the_table(calcheck, narrow):
     lines = calcheck(narrow, "--no-bootstrap").out.splitlines()
     assert lines[0].endswith("narrow.parquet · 500 rows · predictions: gaussian")
-    assert lines[2] == "Can the uncertainties be trusted?  NO"
-    assert lines[3].startswith("  size     90 % intervals hold 78.4 %: too narrow; 1.33 times as wide would be right")
-    assert any(line.startswith("  inputs   not tested: pass --inputs or --embedding") for line in lines[3:9])
-    assert any(line.startswith("Next: calcheck ") for line in lines[3:10])
-    assert any("--inputs lat,lon" in line for line in lines[3:12])
+    assert lines[2] == "Can the uncertainties be trusted?  NO: size"
+    assert lines[3].startswith("  size    33 % too narrow: 90 % intervals would have to be 1.")
+    assert any(line.startswith("  inputs  not tested: pass --inputs or --embedding") for line in lines[3:11])
+    assert any(line.startswith("Next: calcheck ") for line in lines[3:13])
+    assert any("--inputs lat,lon" in line for line in lines[3:15])
     assert any(line.startswith("metric ") for line in lines)
 
 
-def test_brief_output_is_the_conclusion_in_at_most_eight_lines(calcheck, narrow, monkeypatch):
+def test_brief_output_is_the_conclusion_in_at_most_twelve_lines(calcheck, narrow, monkeypatch):
     monkeypatch.chdir(narrow.parent)
     lines = calcheck(narrow.name, *FEW, "--brief", "--inputs", "lat,lon").out.splitlines()
-    assert len([line for line in lines if line]) <= 8
+    assert len([line for line in lines if line]) <= 12
     assert not any(line.startswith("metric") for line in lines)
 
 
 def test_json_has_the_conclusion_and_commands_that_can_be_pasted(calcheck, narrow):
     conclusion = json.loads(calcheck(narrow, *FEW, "--target", "y", "--format", "json").out)["conclusion"]
     assert conclusion["answer"] == "no"
-    faults = {finding["topic"]: finding["fault"] for finding in conclusion["findings"] if finding["state"] == "fault"}
-    assert faults == {"size": "too-narrow"}
+    assert [each["topic"] for each in conclusion["effects"] if each["within"] is False] == ["size"]
+    size = conclusion["effects"][0]
+    assert 1 < size["low"] < size["value"] < size["high"]
     assert conclusion["next"] == [
         f"calcheck coverage {narrow} --target y",
         f"calcheck recalibrate {narrow} --target y",
+        f"calcheck evaluate {narrow} --target y --inputs lat,lon",
     ]
 
 

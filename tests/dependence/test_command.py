@@ -222,7 +222,7 @@ def test_searches_of_dependent_rows_state_their_assumption(calcheck, series, opt
 
 def test_suggested_commands_repeat_the_option(calcheck, series):
     out = calcheck("evaluate", series, "--metrics", "zms,coverage", *QUICK, "--time", "day", "--brief").out
-    assert re.search(r"Next: +calcheck check \S+ --time day\n", out), out
+    assert re.search(r"Next: +calcheck evaluate \S+ --time day --inputs b\n", out), out
 
 
 def test_a_brief_conclusion_notes_dependent_rows_until_the_option_is_passed(calcheck, series):
@@ -230,9 +230,11 @@ def test_a_brief_conclusion_notes_dependent_rows_until_the_option_is_passed(calc
         calcheck("evaluate", series, "--metrics", "pit-bias,coverage", *QUICK, "--brief", *option).out
         for option in ((), ("--time", "day"))
     )
-    assert re.search(r"Can the uncertainties be trusted\? +UNCLEAR\n +dependence +nothing is judged, since rows", naive)
+    assert re.search(
+        r"Can the uncertainties be trusted\? +NOT SHOWN\n +dependence +nothing is judged, since rows", naive
+    )
     assert re.search(r"Next: +calcheck evaluate \S+ --time day\n", naive)
-    assert "UNCLEAR" not in honest
+    assert "nothing is judged" not in honest
     assert naive.count("note rows of near times in 'day' depend on each other") == 1
     assert "Pass --time day" in naive
     assert "\nmetric" not in naive + honest

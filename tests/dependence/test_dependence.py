@@ -8,7 +8,6 @@ import pytest
 from scipy import linalg, stats
 
 import calcheck
-from calcheck.conclusion import conclude
 from calcheck.dependence.clusters import (
     MOST_INFLATION,
     Autoregression,
@@ -23,7 +22,7 @@ from calcheck.dependence.clusters import (
 )
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, OptionError
-from calcheck.evaluation import evaluate
+from calcheck.evaluation import Answer, evaluate
 from calcheck.execution.run import RowDependence, Run
 from calcheck.inference import paired_comparison
 from calcheck.inference.bootstrap import Statistic, clustered
@@ -490,14 +489,15 @@ def test_named_inputs_are_no_times():
 def test_nothing_is_judged_without_the_option():
     """Verdicts that assume independent rows are absent; a test of independence itself is not."""
     rows = series(np.random.default_rng(29), 300, 0.8)
-    found = conclude(report(rows, ("zms", "pit", "coverage", "pit-independence")))
+    metrics = [METRICS[name]() for name in ("zms", "pit", "coverage", "pit-independence")]
+    found = evaluate(InMemory(rows), metrics, run=Run(replicates=39, resamples=500), answer=Answer())
     judged = {each.metric: each.verdict for each in found.results}
     assert judged == {"zms": "none", "pit": "none", "coverage": "none", "pit-independence": "fail"}
     reason = "rows depend on each other by 'time': pass --time time"
     assert all(f"no verdict: {reason}" in [each.text for each in result.warnings] for result in found.results[:3])
     assert found.overall.verdict == "none"
-    assert (found.conclusion.answer, [each.text for each in found.conclusion.findings]) == (
-        "unclear",
+    assert (found.conclusion.answer, [each.text for each in found.conclusion.effects]) == (
+        "not-shown",
         [f"nothing is judged, since {reason}"],
     )
     assert "none" not in {each.verdict for each in report(rows, ("zms", "pit"), time="time").results}
@@ -526,7 +526,7 @@ def test_groups_and_regions_are_not_judged_without_the_option_and_differences_no
     groups, regions = calcheck.slices(table, by="half", **options), calcheck.slices(table, replicates=39)
     for found in (groups, regions):
         assert {each.verdict for each in found.results} == {"none"}
-        assert found.conclusion.answer == "unclear"
+        assert found.conclusion.answer == "not-shown"
     stated = calcheck.slices(table, by="half", time="step", **options)
     assert "fail" in {each.verdict for each in stated.results}
     models = {"a": table, "b": table.assign(std=1.0)}

@@ -24,7 +24,7 @@ from tests.helpers.files import table
 ROWS, REPLICATES, WRONG = 60, 199, 10.0
 LARGE = (1e160, -1e160, 1e308, -1e308, math.inf, -math.inf, math.nan)
 SMALL = (0.0, -0.0, 1e-320, -1e-320, 1e-160, -1e-160)
-ANSWERS, VERDICTS = ("yes", "unclear", "no"), ("none", "pass", "undecided", "fail")
+ANSWERS, VERDICTS = ("yes", "not-shown", "no"), ("none", "pass", "undecided", "fail")
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 RANGES = {  # of parameters; others are uniform from 1.1 to 2
     **dict.fromkeys(("df", "alpha"), (5, 9)),

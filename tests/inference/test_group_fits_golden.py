@@ -69,7 +69,7 @@ def test_the_fault_of_a_group_is_not_that_of_rows_far_from_it():
         "kind=above": "fail",
         "kind=below": "pass",
     }
-    assert "predicted distributions differ from those of the targets" in report.conclusion.findings[1].text
+    assert "predicted distributions differ from those of the targets" in report.conclusion.effects[1].text
 
 
 @pytest.mark.parametrize(("refit", "count"), [(False, sets(240, 8)), slow((True, sets(100)))])

@@ -7,11 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calcheck.conclusion import conclude
-from calcheck.conclusion.evidence import clear_failures
 from calcheck.distributions.positive import LogNormal
 from calcheck.distributions.samples import Samples
-from calcheck.evaluation import evaluate
+from calcheck.evaluation import Answer, evaluate
 from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
@@ -22,7 +20,7 @@ from calcheck.report import Overall
 from calcheck.statistics.scores import are_impossible
 from calcheck.streaming.state import accumulate, merge, report_from_state
 from calcheck.studies.compare.study import trend
-from calcheck.studies.gate.evaluate import evaluate_rule, verdict_gates
+from calcheck.studies.gate.evaluate import answer_gates, evaluate_rule
 from calcheck.studies.gate.rules import parse
 from calcheck.studies.monitor.options import MonitorOptions
 from calcheck.studies.monitor.state import join_states, read_monitor_state, write_monitor_state
@@ -49,12 +47,12 @@ def nll_of(report):
     return next(result for result in report.results if result.metric == "nll")
 
 
-@pytest.mark.parametrize(("impossible", "answer"), [(0, "yes"), (3, "no")])
+@pytest.mark.parametrize(("impossible", "answer"), [(0, "not-shown"), (3, "no")])
 def test_the_answer_names_impossible_targets(impossible, answer):
     metrics = [METRICS[name]() for name in ("nll", "coverage", "pit")]
-    report = conclude(evaluate(InMemory(rows_of(impossible)), metrics, run=Run(resamples=0, replicates=199)))
+    report = evaluate(InMemory(rows_of(impossible)), metrics, run=Run(resamples=0, replicates=199), answer=Answer())
     assert (report.conclusion.answer, report.overall.verdict) == (answer, "fail" if impossible else "pass")
-    found = [finding.text for finding in report.conclusion.findings if "probability 0" in finding.text]
+    found = [each.text for each in report.conclusion.effects if "probability 0" in each.text]
     count = "3 targets have probability 0 under the predictions, so the log-likelihood is infinite"
     assert found == ([count] if impossible else [])
 
@@ -81,25 +79,23 @@ def series_of(impossible):
 def test_impossible_targets_are_judged_where_dependence_is_noticed(replicates):
     """They are impossible however rows depend on each other; nothing else is judged."""
     run, metrics = Run(resamples=100, replicates=replicates), [METRICS[name]() for name in ("nll", "crps", "bias")]
-    report = conclude(evaluate(InMemory(series_of(2)), metrics, run=run))
+    report = evaluate(InMemory(series_of(2)), metrics, run=run, answer=Answer())
     assert [each.verdict for each in report.results] == ["fail", "none", "none"]
     assert report.conclusion.answer == "no"
-    impossible, rest = (finding.text for finding in report.conclusion.findings)
+    impossible, rest = (each.text for each in report.conclusion.effects)
     assert impossible.startswith("2 targets have probability 0")
     assert rest.startswith("nothing else is judged, since rows depend on each other by 'hour'")
-    assert [(each.rule, each.passed) for each in verdict_gates(report) if each.judged] == [
-        ("nll.verdict == fail", False)
-    ]
-    without = conclude(evaluate(InMemory(series_of(0)), metrics, run=run))
+    assert [(each.rule, each.passed) for each in answer_gates(report) if each.judged] == [("answer == 'no'", False)]
+    without = evaluate(InMemory(series_of(0)), metrics, run=run, answer=Answer())
     assert {each.verdict for each in without.results} == {"none"}
-    assert without.conclusion.answer == "unclear"
+    assert without.conclusion.answer == "not-shown"
 
 
 def test_groups_with_impossible_targets_are_named_where_dependence_is_noticed():
     run = Run(resamples=0, replicates=59)
     report = by_groups(InMemory(series_of(1)), [Cut("half")], metrics=[METRICS["nll"]()], run=run)
     assert report.conclusion.answer == "no"
-    assert [each.text.split(":")[0] for each in report.conclusion.findings] == [
+    assert [each.text.split(":")[0] for each in report.conclusion.effects] == [
         "all rows",
         "half=0",
         "nothing else is judged, since rows depend on each other by 'hour'",
@@ -128,11 +124,10 @@ def test_impossible_targets_need_no_replicates(replicates):
     """19 replicates reach p .1 in a two-sided test, and none no p-value: probability 0 is a verdict by itself."""
     run = Run(resamples=100, replicates=replicates)
     names = ("nll", "zms", "rce", "mae", "crps", "pit", "ece", "coverage")
-    report = conclude(evaluate(InMemory(rows_of(1)), [METRICS[name]() for name in names], run=run))
+    report = evaluate(InMemory(rows_of(1)), [METRICS[name]() for name in names], run=run, answer=Answer())
     assert (nll_of(report).verdict, nll_of(report).number) == ("fail", np.inf)
-    assert "nll" in clear_failures(report)
     assert report.conclusion.answer == "no"
-    assert not all(gate.passed for gate in verdict_gates(report))
+    assert not all(gate.passed for gate in answer_gates(report))
     right = evaluate(InMemory(rows_of(0)), [METRICS["nll"]()], run=run)
     assert nll_of(right).verdict == "none"
 
@@ -173,7 +168,7 @@ def test_the_answer_of_groups_names_impossible_targets_that_no_metric_shows():
     report = by_groups(InMemory(rows_of(1)), [Cut("half")], metrics=[METRICS["bias"]()], run=run)
     assert [each.verdict for each in report.results] == ["pass"] * 3
     assert report.conclusion.answer == "no"
-    assert [each.text for each in report.conclusion.findings] == [
+    assert [each.text for each in report.conclusion.effects] == [
         f"{group}: 1 target has probability 0 under the predictions" for group in ("all rows", "half=0")
     ]
     right = by_groups(InMemory(rows_of(0)), [Cut("half")], metrics=[METRICS["bias"]()], run=run)
@@ -206,8 +201,8 @@ def test_an_impossible_target_is_infinite_evidence_from_its_time_on(impossible, 
     assert (path == sys.float_info.max).tolist() == ([False] * 4 + [True] * 6 if impossible else [False] * 10)
     if impossible:
         assert found["alarm_time"] == found["fault_start"] == found["fault_end"] == "4"
-        assert "now it is ∞" in report.conclusion.findings[0].text
-        assert report.conclusion.findings[1].text.startswith("at 1 time (4), targets have probability 0")
+        assert "now it is ∞" in report.conclusion.effects[0].text
+        assert report.conclusion.effects[1].text.startswith("at 1 time (4), targets have probability 0")
 
 
 def test_distributions_without_a_density_have_no_known_impossible_targets():

@@ -57,7 +57,7 @@ def test_integers_are_accepted_as_numbers(tmp_path, content):
     [
         ("", "is not valid JSON: Expecting value"),
         ("{", "is not valid JSON"),
-        ('{"schema_version": 2, "schema_version": 2}', "'schema_version' occurs twice in one object"),
+        ('{"schema_version": 3, "schema_version": 3}', "'schema_version' occurs twice in one object"),
         ('{"schema_version": NaN}', "NaN is not a JSON number"),
         ('{"schema_version": -Infinity}', "-Infinity is not a JSON number"),
         ('{"schema_version": 1e999}', "1e999 is out of the range of float64"),
@@ -65,9 +65,9 @@ def test_integers_are_accepted_as_numbers(tmp_path, content):
         ('{"a": ' + "9" * 10_000 + "}", "is not valid JSON"),
         ("[]", "is not a calcheck report: it has no schema_version. calcheck evaluate FILE --format json writes"),
         ("{}", "it has no schema_version"),
-        ('{"schema_version": 3}', "has schema version 3; this calcheck reads 2. Create the report again"),
-        ('{"schema_version": true}', "has schema version true; this calcheck reads 2"),
-        ('{"schema_version": 2}', 'is not a report of this calcheck: it lacks "calcheck"'),
+        ('{"schema_version": 4}', "has schema version 4; this calcheck reads 3. Create the report again"),
+        ('{"schema_version": true}', "has schema version true; this calcheck reads 3"),
+        ('{"schema_version": 3}', 'is not a report of this calcheck: it lacks "calcheck"'),
     ],
 )
 def test_files_that_are_not_reports_are_refused(tmp_path, text, message):

@@ -2,105 +2,58 @@
 
 import math
 import operator
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, get_args
 
-from calcheck.conclusion import evidence
 from calcheck.errors import OptionError
-from calcheck.report import Gate, Input, Level, Monitor, Overall, Report, Result
+from calcheck.report import Conclusion, Gate, Input, Level, Monitor, Overall, Qualifier, Report, Result
 from calcheck.studies.gate import rules
-from calcheck.studies.gate.name_resolution import ByGroup, SliceSummary, format_value, format_values, results_by_group
+from calcheck.studies.gate.name_resolution import (
+    EFFECT_FIELDS,
+    EFFECTS,
+    ByGroup,
+    SliceSummary,
+    effect_name,
+    format_value,
+    format_values,
+    results_by_group,
+)
 
-Parts = Mapping[str, Result | Input | Overall | SliceSummary | Monitor | None]
+Part = Result | Input | Overall | SliceSummary | Monitor | str | Mapping[str, Any] | None
+Parts = Mapping[str, Part]
 
 
-def verdict_gates(report: Report) -> tuple[Gate, ...]:
-    """Return the gates of the verdicts, of which a right model violates any in few data sets.
+ANSWER, STRICT = "answer == 'no'", "answer != 'yes' or qualifiers.at-level == 1 or qualifiers.on-average == 1"
+"""Rules on the answer."""
 
-    The overall verdict stands for the metrics that it joins: a right model violates its gate in at most 5 % of data
-    sets. Any other metric that has a verdict has a gate of its own; a right model violates any of these in at most 1 %
-    more, or, if there is no overall verdict, in 5 %. Targets with probability 0 violate always. Groups and regions have
-    verdicts that are adjusted for each other already, and a gate for each result.
 
-    A verdict ``"undecided"`` is no violation. A metric that tests the model but has no value violates its gate, as in
-    rules. Where rows depend on each other and no option says how, the overall verdict cannot be judged. Other results
-    without a verdict have no gate.
+def answer_gates(report: Report, *, strict: bool = False) -> tuple[Gate, ...]:
+    """Return the gate of the answer, which must not be no; if ``strict``, it must be yes at every level and everywhere.
+
+    There is none if the report has no answer. It cannot be judged where rows depend on each other, no option says how,
+    and the answer is not no anyway.
     """
-    others = [each for each in report.results if (each.slice and each.verdict != "none") or _is_missing(each)]
-    return (*_of_all_rows(report), *map(_gate, others), *_withheld_gate(report))
+    if report.conclusion is None:
+        return ()
+    gate = evaluate_rule(rules.parse(STRICT if strict else ANSWER), report)
+    told = [each.text for each in report.conclusion.effects if each.within is False or each.topic == "dependence"]
+    return (replace(gate, message="; ".join([gate.message, *told])),)
 
 
-def _withheld_gate(report: Report) -> Iterator[Gate]:
-    """Yield the gate of verdicts that are withheld since it was noticed that rows depend on each other."""
-    if (noticed := report.settings.get("dependence_noticed")) is not None:
-        name = f"{rules.OVERALL}.verdict"
-        yield Gate(
-            rule=f"{name} == fail",
-            level="fail",
-            passed=False,
-            judged=False,
-            message=f"nothing is judged, since {noticed['reason']}",
-            values={name: None},
-        )
-
-
-def _of_all_rows(report: Report) -> Iterator[Gate]:
-    """Yield the gates of the results for all rows that have a verdict."""
-    found, overall = evidence.families(report), evidence.judged_overall(report)
-    if overall is not None:
-        yield _overall_gate(overall)
-    clear, alone = evidence.clear_failures(report), overall is None and len(found) == 1
-    for family in found:
-        joined = overall is not None and evidence.is_joined(family)
-        for each in family:
-            if each.is_impossible and not (joined and overall is not None and overall.verdict == "fail"):
-                yield _gate(each)
-            elif not joined:
-                single = alone and len(family) == 1
-                yield _gate(each) if single else _level_gate(each, report, family, passed=each.metric not in clear)
-
-
-def _overall_gate(overall: Overall) -> Gate:
-    """Return the gate of the overall verdict."""
-    values = {f"{rules.OVERALL}.{name}": getattr(overall, name) for name in ("verdict", "p_value", "leading")}
-    return Gate(
-        rule=f"{rules.OVERALL}.verdict == fail",
-        level="fail",
-        passed=overall.verdict != "fail",
-        message=format_values(values, lambda _: None),
-        values=values,
-    )
-
-
-def _level_gate(result: Result, report: Report, family: tuple[Result, ...], *, passed: bool) -> Gate:
-    """Return the gate of one of several results: the level of all is divided among them."""
-    name, level = str(rules.Name((result.metric,))), evidence.family_level(report, family)
-    if result.p_value_adjusted is not None:
-        field, rule = "p_value_adjusted", f"{name}.p_value_adjusted <= {level:.3g}"
-    elif evidence.is_by_zeta(result):
-        field, rule = "zeta", f"abs({name}.zeta) > {evidence.zeta_limit(level, evidence.confidence_of(report)):.3g}"
-    else:
-        field, rule = "p_value", f"{name}.p_value <= {level:.3g}"
-    values = {f"{name}.verdict": result.verdict, f"{name}.{field}": getattr(result, field)}
-    message = format_values(values, lambda _: result)
-    return Gate(rule=rule, level="fail", passed=passed, message=message, values=values)
-
-
-def _is_missing(result: Result) -> bool:
-    """Return whether a metric that tests the model has no value; not if it could not have a verdict anyway."""
-    untested = any(message.code == "no-verdict" for message in result.warnings)
-    return result.value is None and result.verdict == "none" and result.alternative != "none" and not untested
+def group_gates(report: Report) -> tuple[Gate, ...]:
+    """Return the gate of each result of groups or regions, whose verdicts are adjusted for each other."""
+    return tuple(_gate(each) for each in report.results if each.slice and each.verdict != "none")
 
 
 def _gate(result: Result) -> Gate:
     """Return the gate of a result; its message also states the value."""
-    name = str(rules.Name((result.metric,), group=str(result.slice.get("group", ""))))
+    name = str(rules.Name((result.metric,), group=str(result.slice["group"])))
     values: dict[str, float | str | None] = {f"{name}.verdict": result.verdict, name: result.number}
     return Gate(
         rule=f"{name}.verdict == fail",
         level="fail",
-        passed=result.verdict != "fail" and not _is_missing(result),
+        passed=result.verdict != "fail",
         message=format_values(values, lambda _: result),
         values=values,
     )
@@ -130,10 +83,13 @@ def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") ->
         rules.OVERALL: report.overall,
         rules.SLICES: summary,
         rules.MONITOR: report.monitor,
+        **answer_parts(report.conclusion),
     }
     names = {str(name): (name, _results_of(name, rule, groups)) for name in rule.names()}
     values = {text: _found(name, rule, {**results, **parts}) for text, (name, results) in names.items()}
     open_verdicts = {text for text, (name, _) in names.items() if name.is_verdict and values[text] in (None, "none")}
+    if "dependence_noticed" in report.settings:
+        open_verdicts |= {text for text, value in values.items() if text == rules.ANSWER and value == "not-shown"}
     present = {name: value for name, value in values.items() if value is not None}
     present |= dict.fromkeys(open_verdicts, "none")
     violated = len(present) < len(values) or bool(_holds(rule.condition, present, rule))
@@ -146,6 +102,19 @@ def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") ->
         values=values,
         judged=judged,
     )
+
+
+def answer_parts(conclusion: Conclusion | None) -> dict[str, Part]:
+    """Return the answer, what limits it, and the effects: of several kinds, that of the bias has its own name."""
+    if conclusion is None:
+        return dict.fromkeys((rules.ANSWER, rules.QUALIFIERS, rules.EFFECTS))
+    found = {effect_name(each.topic, each.kind): each for each in conclusion.effects}
+    numbers = {name: vars(found[name]) if name in found else {} for name in EFFECTS}
+    return {
+        rules.ANSWER: conclusion.answer,
+        rules.QUALIFIERS: {name: int(name in conclusion.qualifiers) for name in get_args(Qualifier)},
+        rules.EFFECTS: {name: {field: each.get(field) for field in EFFECT_FIELDS} for name, each in numbers.items()},
+    }
 
 
 def _results_of(name: rules.Name, rule: rules.Rule, groups: ByGroup) -> dict[str, Result]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Literal, get_args, get_origin, get_type_hints
 
+from calcheck.conclusion.decision import AVERAGE, LOCAL
 from calcheck.errors import Code, suggestion
-from calcheck.report import Input, Monitor, Overall, Result, Verdict
+from calcheck.report import Conclusion, Input, Kind, Monitor, Overall, Qualifier, Result, Topic, Verdict
 from calcheck.result_details import FieldTree
 from calcheck.studies.gate import rules
 
@@ -101,7 +102,21 @@ def results_by_group(results: Iterable[Result]) -> ByGroup:
     return found
 
 
+EFFECT_FIELDS = ("value", "low", "high", "p")
+"""Fields of effects in rules."""
+
+
+def effect_name(topic: Topic, kind: Kind | None) -> str:
+    """Return the name of an effect in rules: the topic; with ``-bias`` for the error of the means along it."""
+    return f"{topic}-bias" if kind == "bias" else topic
+
+
+EFFECTS = (*AVERAGE, "shape", *LOCAL, *(effect_name(topic, "bias") for topic in LOCAL))
+"""Names of effects in rules."""
 PART_FIELDS: dict[str, FieldTree] = {
+    rules.ANSWER: {},
+    rules.QUALIFIERS: {name: {} for name in get_args(Qualifier)},
+    rules.EFFECTS: {name: {field: {} for field in EFFECT_FIELDS} for name in EFFECTS},
     rules.INPUT: {each.name: None if each.name == "columns" else {} for each in fields(Input)},
     rules.OVERALL: {each.name: {} for each in fields(Overall)},
     rules.SLICES: {each.name: {} for each in fields(SliceSummary)},
@@ -215,7 +230,13 @@ def texts_of(operand: rules.Operand) -> tuple[str, ...] | None:
     >>> [texts_of(rules.Name(("zms", field))) for field in ("reference_kind", "unit", "low")]
     [('exact', 'simulated'), (), None]
     """
-    if not isinstance(operand, rules.Name) or len(operand.path) == 1:
+    if operand == rules.Name((rules.ANSWER,)):
+        return get_args(get_type_hints(Conclusion)["answer"])
+    if (
+        not isinstance(operand, rules.Name)
+        or len(operand.path) == 1
+        or operand.head in (rules.QUALIFIERS, rules.EFFECTS)
+    ):
         return None
     head, field, *deeper = operand.path
     hint = PART_TYPES.get(head, RESULT_TYPES).get(field)

@@ -22,7 +22,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
 from calcheck.options import flag_of, options_of
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.report import Conclusion, Finding, HorizonEvidence, Inference, Monitor, Report, Result, Skipped
+from calcheck.report import Conclusion, Effect, HorizonEvidence, Inference, Monitor, Report, Result, Skipped
 from calcheck.statistics.groups import Means
 from calcheck.statistics.pit import direction_of
 from calcheck.storage.archives import is_monitor_state, require_archive_path
@@ -450,7 +450,7 @@ def _conclude(found: Monitor, level: float, history: History) -> Conclusion:
             f"no alarm up to {found.last_time}: the e-value is {exponential(found.log_e_value)}, at most"
             f" {exponential(found.max_log_e_value)} so far; there is an alarm at {found.threshold:g}"
         )
-        return Conclusion(answer="yes", findings=(Finding(topic="when", state="right", text=text),))
+        return Conclusion(answer="yes", effects=(Effect(topic="when", within=True, text=text),))
     alarm = (
         f"alarm at {found.alarm_time}: the e-value reached {found.threshold:g}, which at most {100 * level:g} % of"
         f" right models ever do; now it is {exponential(found.log_e_value)}"
@@ -462,8 +462,8 @@ def _conclude(found: Monitor, level: float, history: History) -> Conclusion:
         fault = f"at {at} ({first}), targets have probability 0 under the predictions, so the e-value is infinite"
     return Conclusion(
         answer="no",
-        findings=(
-            Finding(topic="when", state="fault", fault=found.direction, text=alarm),
-            Finding(topic="what", state="fault", fault=found.direction, text=fault),
+        effects=(
+            Effect(topic="when", within=False, text=alarm),
+            Effect(topic="what", within=False, text=fault),
         ),
     )

@@ -213,8 +213,7 @@ def _of_each(title: str, models: Sequence[ModelReport], part: Part, *, beside: b
 def _conclusion(model: ModelReport) -> Iterator[documents.Block]:
     yield documents.source(model.report.input)
     if model.report.conclusion is not None:
-        told = documents.answer(model.report.conclusion, model.report.input.n)
-        yield documents.with_region(told, model.report)
+        yield documents.with_region(documents.answer(model.report.conclusion), model.report)
 
 
 def _rules(model: ModelReport) -> Iterator[documents.Block]:

@@ -32,7 +32,7 @@ from calcheck.regions.partition import (
     partitions,
     sentence,
 )
-from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skipped, Verdict, rejects
+from calcheck.report import Conclusion, Effect, Inference, Report, Result, Skipped, Verdict, rejects
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.statistics.scores import are_impossible, describe_impossible
 from calcheck.typing import Indices, Values
@@ -347,8 +347,8 @@ class _Groups:
             conclusion=unjudged_conclusion(noticed, impossible=impossible) or conclude_groups(results, impossible),
         )
 
-    def _impossible(self) -> tuple[Finding, ...]:
-        """Return the findings of groups that have targets with probability 0."""
+    def _impossible(self) -> tuple[Effect, ...]:
+        """Return the effects of groups that have targets with probability 0."""
         found = are_impossible(self.rows)
         counts = {group.label: int(found[group.rows].sum()) for group in self.groups}
         return tuple(_impossible(label, count) for label, count in counts.items() if count)
@@ -571,27 +571,27 @@ def _statistic(metric: Metric[Any], means: Means) -> Values:
     return metric.null_statistic(means) if isinstance(metric, metric_protocol.HasNullStatistic) else metric.value(means)
 
 
-def conclude_groups(results: Sequence[Result], impossible: Sequence[Finding]) -> Conclusion | None:
+def conclude_groups(results: Sequence[Result], impossible: Sequence[Effect]) -> Conclusion | None:
     """Return what is wrong in which groups; None if no group is judged."""
     if all(result.verdict == "none" for result in results) and not impossible:
         return None
     others = [result for result in results if not result.is_impossible]
-    findings = (*impossible, *fault_findings(others))
-    if findings:
-        return Conclusion(answer="no", findings=findings)
+    effects = (*impossible, *fault_effects(others))
+    if effects:
+        return Conclusion(answer="no", effects=effects)
     text = "no group differs from a perfect model by more than chance"
-    return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
+    return Conclusion(answer="yes", effects=(Effect(topic="where", within=True, text=text),))
 
 
-def _impossible(label: str, count: int) -> Finding:
+def _impossible(label: str, count: int) -> Effect:
     text = f"{label}: {describe_impossible(count)}"
-    return Finding(topic="where", state="fault", fault="worse-than-promised", text=text)
+    return Effect(topic="where", within=False, text=text)
 
 
-def fault_findings(results: Sequence[Result]) -> tuple[Finding, ...]:
+def fault_effects(results: Sequence[Result]) -> tuple[Effect, ...]:
     """Return what is wrong in each group or region that fails."""
     groups = by_group(results).items()
-    return tuple(_finding(label, by_metric) for label, by_metric in groups if describe_faults(by_metric))
+    return tuple(_effect(label, by_metric) for label, by_metric in groups if describe_faults(by_metric))
 
 
 def by_group(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
@@ -602,7 +602,7 @@ def by_group(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
     return found
 
 
-def _finding(label: str, results: Mapping[str, Result]) -> Finding:
+def _effect(label: str, results: Mapping[str, Result]) -> Effect:
     first = next(each for each in results.values() if each.verdict == "fail")
     text = sentence(label, int(first.slice["rows"]), describe_faults(results))
-    return Finding(topic="where", state="fault", fault=first.direction, text=text)
+    return Effect(topic="where", within=False, text=text)

@@ -29,8 +29,8 @@ from calcheck.regions import scan as region_scan
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.maps import region_map
 from calcheck.regions.trees import Node, Trees
-from calcheck.report import Conclusion, Curve, Direction, Finding, Report, Result, Skipped, cannot_reject, rejects
-from calcheck.studies.slices.groups import by_group, fault_findings, group_metrics
+from calcheck.report import Conclusion, Curve, Direction, Effect, Report, Result, Skipped, cannot_reject, rejects
+from calcheck.studies.slices.groups import by_group, fault_effects, group_metrics
 from calcheck.studies.slices.options import SearchOptions
 from calcheck.typing import Indices, Mask, Values
 
@@ -164,10 +164,10 @@ class TreeSearch:
         """Return what is wrong in which leaves."""
         count = f"{len(self._grown[1]) - 1:,} trees of a perfect model"
         if rejects(self.p_value, self.searched.run.confidence):
-            return Conclusion(answer="no", findings=with_p_values(fault_findings(results), results, count))
+            return Conclusion(answer="no", effects=with_p_values(fault_effects(results), results, count))
         p = format_p(self.p_value)
         text = f"no node of a tree differs from a perfect model by more than chance: p = {p} over {count}"
-        return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
+        return Conclusion(answer="yes", effects=(Effect(topic="where", within=True, text=text),))
 
 
 def _verdicts(results: Sequence[Result]) -> dict[str, str]:
@@ -325,13 +325,13 @@ class RegionSearch:
         """Return what is wrong where, or what was searched and would have been found."""
         count = f"{self.deviations.regions:,} regions"
         if rejects(first.p_value, self.run.confidence):
-            return Conclusion(answer="no", findings=with_p_values(fault_findings(results), results, count))
+            return Conclusion(answer="no", effects=with_p_values(fault_effects(results), results, count))
         label = first.slice["group"]
         text = f"no region differs from a perfect model by more than chance: {label} deviates most of {count}, p = "
-        findings = [Finding(topic="where", state="right", text=f"{text}{format_p(first.p_value)}")]
+        effects = [Effect(topic="where", within=True, text=f"{text}{format_p(first.p_value)}")]
         if sizes := _sizes(self._detectable()):
-            findings.append(Finding(topic="where", state="untested", text=sizes))
-        return Conclusion(answer="yes", findings=tuple(findings))
+            effects.append(Effect(topic="where", text=sizes))
+        return Conclusion(answer="yes", effects=tuple(effects))
 
 
 def _sizes(found: dict[str, float | int | None]) -> str:
@@ -346,12 +346,12 @@ def _sizes(found: dict[str, float | int | None]) -> str:
 RegionSink = Callable[[Predictions, dict[str, Indices]], None]
 
 
-def with_p_values(findings: Sequence[Finding], results: Sequence[Result], count: str) -> tuple[Finding, ...]:
-    """Return findings with the p-values of their regions; ``count`` says over what."""
+def with_p_values(effects: Sequence[Effect], results: Sequence[Result], count: str) -> tuple[Effect, ...]:
+    """Return effects with the p-values of their regions; ``count`` says over what."""
     p_values = [p for each in _first_failures(results) if (p := each.p_value_adjusted) is not None]
     return tuple(
-        replace(finding, text=f"{finding.text}; p = {format_p(p_value)} over {count}")
-        for finding, p_value in zip(findings, p_values, strict=True)
+        replace(effect, text=f"{effect.text}; p = {format_p(p_value)} over {count}")
+        for effect, p_value in zip(effects, p_values, strict=True)
     )
 
 

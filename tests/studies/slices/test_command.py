@@ -55,7 +55,7 @@ def test_an_overconfident_group_is_named_with_what_would_mend_it(sliced, preds):
     assert found["sex=f"]["direction"] == "too-narrow"
     assert found["sex=f"]["p_value_adjusted"] == pytest.approx(1 / 200)
     assert report["conclusion"]["answer"] == "no"
-    text = next(each["text"] for each in report["conclusion"]["findings"] if each["text"].startswith("sex=f"))
+    text = next(each["text"] for each in report["conclusion"]["effects"] if each["text"].startswith("sex=f"))
     factor = by_group(report, "width-factor")["sex=f"]
     low, value, high = (f"{factor[name]:.3g}" for name in ("low", "value", "high"))
     assert f"overconfident: 90 % intervals should be {value} ({low} to {high}) times as wide" in text
@@ -173,14 +173,14 @@ def test_a_region_is_found_and_its_filter_selects_its_rows(sliced, calcheck, pre
     selection = shlex.split(first["slice"]["filter"])
     (alone,) = json.loads(calcheck("zms", preds, *selection, "--no-null", "--format", "json").out)["results"]
     assert_allclose(first["value"], alone["value"], rtol=1e-12)
-    assert f"p = 0.005 over {report['settings']['regions']:,} regions" in report["conclusion"]["findings"][0]["text"]
+    assert f"p = 0.005 over {report['settings']['regions']:,} regions" in report["conclusion"]["effects"][0]["text"]
     assert report["conclusion"]["next"] == [f"calcheck evaluate {preds} {first['slice']['filter']}"]
 
 
 def test_a_search_without_a_find_states_which_faults_it_would_have_found(sliced, tmp_path):
     report = sliced(write(tmp_path / "right.parquet", forecasts()), "--columns", "age,day,std")
     assert report["conclusion"]["answer"] == "yes"
-    nothing, sizes = report["conclusion"]["findings"]
+    nothing, sizes = report["conclusion"]["effects"]
     assert "no region differs from a perfect model by more than chance" in nothing["text"]
     assert "times too small in 60 rows would be found in half of all files" in sizes["text"]
     assert {each["verdict"] for each in report["results"]} <= {"pass", "none"}

@@ -1,0 +1,267 @@
+"""By how much the uncertainties are off, by topic: estimates from results, and the sentences about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from calcheck import result_details as details
+from calcheck.conclusion.decision import LOCAL, Estimate
+from calcheck.core.number_text import format_p, percent
+from calcheck.report import Effect, Kind, Report, Result, Topic
+
+Key = tuple[Topic, Kind | None]
+WIDTH, BIAS, SCALE = "width-factor", "standardized-bias", "local-scale"
+"""Metrics whose results are effects, besides ``local-bias``."""
+ALONG: dict[str, tuple[Topic, str]] = {
+    "std": ("ranking", "by their size"),
+    "inputs": ("inputs", "along the inputs"),
+    "time": ("time", "over time"),
+}
+"""Topic and words of what a local error is along; columns form groups."""
+LOST = 0.3  # Maximum exponent of errors as a power of uncertainties for a lost ranking
+EVEN = 0.05  # Maximum relative spread of uncertainties that are equal in practice
+SKEWED, UNEQUAL = 3.0, 1.5  # Minimum difference of the outermost shares in standard errors, and minimum ratio
+WITHHELD = 0.2  # Share of rows with the largest uncertainties that the sentence about the ranking removes
+SMALL = 0.1  # Relative errors below have two digits
+
+
+def key_of(metric: str, options: Mapping[str, Any]) -> Key:
+    """Return the topic and the kind of the effect that a metric estimates, or is evidence about."""
+    if metric == BIAS:
+        return "bias", None
+    if "along" not in options:
+        return "size", None
+    return ALONG.get(options["along"], ("groups", ""))[0], "scale" if metric == SCALE else "bias"
+
+
+class Measured(NamedTuple):
+    """What is known about the uncertainties of all rows."""
+
+    report: Report  # Results that name a fault
+    results: tuple[Result, ...]  # Width factors, bias, and local errors
+    p_values: Mapping[Key, float]  # Adjusted p-values
+    level: float  # Level of the intervals that the answer is about
+
+    @property
+    def main(self) -> Result | None:
+        """The width factor at the level of the answer."""
+        return next((each for each in self.widths if each.options["level"] == self.level), None)
+
+    @property
+    def widths(self) -> list[Result]:
+        """The width factors that are known, by level."""
+        found = [each for each in self.results if each.metric == WIDTH and each.value is not None]
+        return sorted(found, key=lambda each: float(each.options["level"]))
+
+    def estimates(self) -> list[Estimate]:
+        """Return the estimates that decide, which are those of effects with a value but the shape."""
+        return [_estimate(key_of(each.metric, each.options), each, self.p_values) for each in self._judged()]
+
+    def others(self) -> list[Estimate]:
+        """Return the width factors of the other levels."""
+        return [_estimate(("shape", None), each, {}) for each in self.widths if each is not self.main]
+
+    def effects(self, within: Sequence[bool | None], tolerance: float, alpha: float) -> Iterator[Effect]:
+        """Yield the effects, given which of the estimates are within the tolerance."""
+        for each, held in zip(self._judged(), within, strict=True):
+            key = key_of(each.metric, each.options)
+            estimate = _estimate(key, each, self.p_values)
+            told = self._told(each, estimate, alpha)
+            if held and estimate.p is not None and estimate.p <= alpha:
+                told += f"; differs from a perfect model (p {format_p(estimate.p)}), by less than the tolerance"
+            elif key[0] not in LOCAL and estimate.p is not None and estimate.p <= alpha:
+                told += f" (p {format_p(estimate.p)})"
+            yield Effect(
+                topic=key[0],
+                kind=key[1],
+                value=each.value,
+                low=each.low,
+                high=each.high,
+                within=held,
+                p=estimate.p,
+                text=told,
+            )
+            if each is self.main and len(self.widths) > 1:
+                yield self._shape(each, tolerance)
+
+    def _judged(self) -> list[Result]:
+        """Return the results that are effects, one a topic and kind: the width factor is that of the level."""
+        main = [] if self.main is None else [self.main]
+        return main + [each for each in self.results if each.metric != WIDTH and each.value is not None]
+
+    def _told(self, each: Result, estimate: Estimate, alpha: float) -> str:
+        if each.metric == WIDTH:
+            return size_text(self.level, estimate)
+        if each.metric == BIAS:
+            return bias_text(estimate)
+        significant = estimate.p is not None and estimate.p <= alpha
+        text = local_text(key_of(each.metric, each.options)[1], each.options["along"], estimate, shown=significant)
+        return (
+            text + self._ranking(shown=significant)
+            if key_of(each.metric, each.options) == ("ranking", "scale")
+            else text
+        )
+
+    def _shape(self, main: Result, tolerance: float) -> Effect:
+        """Return the effect of the level whose factor differs most from that of the level of the answer."""
+        ratios = [_ratio(each, main) for each in self.widths if each is not main]
+        value, low, high = max(ratios, key=lambda each: abs(math.log(each[0])))
+        first, last = self.widths[0], self.widths[-1]
+        _, least, most = _ratio(last, first)
+        tails = "heavier tails than predicted" if least > 1 else "lighter tails than predicted" if most < 1 else ""
+        held = " and ".join(
+            f"{percent(each.options['level'])} intervals {_interval(_estimate(('shape', None), each, {}))}"
+            for each in self.widths
+            if each is not main
+        )
+        words = "; ".join(filter(None, (tails, self._skew())))
+        text = f"{held} times as wide{f': {words}' if words else ''}"
+        inside = 1 / (1 + tolerance) <= low and high <= 1 + tolerance
+        return Effect(topic="shape", value=value, low=low, high=_finite(high), within=inside or None, text=text)
+
+    def _details(self, metric: str, kind: type[details.DetailsT]) -> details.DetailsT:
+        """Return the details of a metric that their type declares; none if the report lacks the metric."""
+        found = next((each.details for each in self.report.results if each.metric == metric and not each.slice), {})
+        return details.select_details(found, kind)
+
+    def _skew(self) -> str:
+        """Return the shares beyond the outermost quantiles if they differ, and the mean error does not explain it."""
+        histogram = self._details("pit", details.PitDetails).get("histogram", [])
+        biased = self.p_values.get(("bias", None), 0.0) <= 0.05  # noqa: PLR2004 - or unknown
+        if biased or len(histogram) < 2:  # noqa: PLR2004 - a pair
+            return ""
+        below, above, share = histogram[0], histogram[-1], 1 / len(histogram)
+        clear = abs(above - below) > SKEWED * math.sqrt(above + below)
+        if not clear or max(above, below) < UNEQUAL * min(above, below):
+            return ""
+        parts = [percent(count / sum(histogram), 1) for count in (below, above)]
+        side = "right" if above > below else "left"
+        return (
+            f"{parts[0]} of targets are below the {percent(share)} quantile, {parts[1]} above the"
+            f" {percent(1 - share)} quantile: more skewed to the {side} than predicted"
+        )
+
+    def _ranking(self, *, shown: bool) -> str:
+        """Return how errors grow with the uncertainties, in words, and what removing the largest ones does."""
+        points = self._details("confidence-curve", details.ConfidenceCurveDetails).get("curve", [])
+        curve = {point["removed"]: point["error"] for point in points}
+        exponent = error_exponent(self._details("ence", details.BinnedDetails).get("bins", [])) if shown else None
+        words = ""
+        if exponent is not None and exponent < LOST:
+            words = "; larger uncertainties do not mean larger errors"
+        elif exponent is not None:
+            sizes = ("small", "large") if exponent > 1 else ("large", "small")
+            words = f"; they are too {sizes[0]} where they are large, too {sizes[1]} where they are small"
+        if WITHHELD not in curve:
+            return words
+        score = next(each.options["score"] for each in self.report.results if each.metric == "confidence-curve")
+        removed = f"{score} {curve[0.0]:.3g} → {curve[WITHHELD]:.3g}"
+        return f"{words} (without the largest {percent(WITHHELD)}: {removed})"
+
+
+def error_exponent(bins: Sequence[details.SpreadBin]) -> float | None:
+    """Return the exponent of the errors as a power of the uncertainties, over the bins of ence: 1 if proportional.
+
+    It is None if the uncertainties are nearly equal.
+    """
+    pairs = [(each["rmv"] or 0.0, each["rmse"] or 0.0) for each in bins]
+    logs = [(math.log(rmv), math.log(rmse)) for rmv, rmse in pairs if rmv > 0 and rmse > 0]
+    if not logs:
+        return None
+    x, y = fmean(each for each, _ in logs), fmean(each for _, each in logs)
+    squares = sum((each - x) ** 2 for each, _ in logs)
+    if math.sqrt(squares / len(logs)) < EVEN:
+        return None
+    return sum((a - x) * (b - y) for a, b in logs) / squares
+
+
+def size_text(level: float, found: Estimate) -> str:
+    """Return the sentence about the size of the uncertainties."""
+    held = f"{percent(level)} intervals would have to be {_interval(found)} times as wide"
+    if found.low > 1:
+        return f"{_relative(found.value)} too narrow: {held}"
+    if found.high < 1:
+        return f"{_relative(found.value)} too wide: {held}"
+    if found.low <= 0 or math.isinf(found.high):
+        return held
+    return f"{held}: right within {_relative(max(1 / found.low, found.high))}"
+
+
+def bias_text(found: Estimate) -> str:
+    """Return the sentence about the mean error."""
+    if found.low < 0 < found.high:
+        between = f"between {-found.low:.2g} predicted standard deviations below and {found.high:.2g} above"
+        return f"targets are {between} the predictions on average"
+    side, sign = ("above", 1) if found.value > 0 else ("below", -1)
+    low, high = sorted((sign * found.low, sign * found.high))
+    size = f"{abs(found.value):.2g} ({low:.2g}–{high:.2g})"
+    return f"targets are {size} predicted standard deviations {side} the predictions on average"
+
+
+def local_text(kind: Kind | None, along: str, found: Estimate, *, shown: bool) -> str:
+    """Return the sentence about how uncertainties or means are off from row to row."""
+    what = "uncertainties" if kind == "scale" else "predictions"
+    words = ALONG.get(along, ("", f"from one {along} to another"))[1]
+    if not shown:
+        return f"no error of the {what} {words} is shown"
+    sizes = [f"{100 * each:.2g} %" if kind == "scale" else f"{each:.2g} std" for each in (found.low, found.value)]
+    return f"{what} are off by at least {sizes[0]} {words}, typically {sizes[1]} (p {format_p(found.p or 0.0)})"
+
+
+def _estimate(key: Key, each: Result, p_values: Mapping[Key, float]) -> Estimate:
+    value = math.nan if each.value is None else each.value
+    low = (0.0 if key[0] in ("size", "shape") else -math.inf) if each.low is None else each.low
+    return Estimate(key[0], value, low, math.inf if each.high is None else each.high, p_values.get(key))
+
+
+def _ratio(each: Result, main: Result) -> tuple[float, float, float]:
+    """Return a width factor relative to another one, with its interval.
+
+    Distances of the limits in logarithms are combined like standard errors (Zou and Donner 2008), with the correlation
+    of two quantiles of the same sample, whose density cancels.
+    """
+    own, other = (_estimate(("shape", None), found, {}) for found in (each, main))
+    if own.value <= 0 or other.value <= 0:
+        return 1.0, 0.0, math.inf
+    first, second = sorted((each.options["level"], main.options["level"]))
+    correlation = math.sqrt(first * (1 - second) / (second * (1 - first)))
+    (below, above), (under, over) = _distances(own), _distances(other)
+    down, up = _combined(below, over, correlation), _combined(above, under, correlation)
+    ratio = own.value / other.value
+    return ratio, ratio * math.exp(-down), ratio * math.exp(up)
+
+
+def _distances(found: Estimate) -> tuple[float, float]:
+    """Return the distances of the limits from the value in logarithms."""
+    below = math.log(found.value / found.low) if found.low > 0 else math.inf
+    return below, math.log(found.high / found.value) if found.high < math.inf else math.inf
+
+
+def _combined(one: float, other: float, correlation: float) -> float:
+    if math.isinf(one) or math.isinf(other):
+        return math.inf
+    return math.sqrt(max(one * one + other * other - 2 * correlation * one * other, 0.0))
+
+
+def _interval(found: Estimate) -> str:
+    """Return a factor with its limits."""
+    return f"{_factor(found.value)} ({_factor(found.low)}–{_factor(found.high)})"
+
+
+def _factor(value: float) -> str:
+    return "∞" if math.isinf(value) else f"{value:.3f}" if value < 10 else f"{value:.3g}"  # noqa: PLR2004 - digits
+
+
+def _relative(factor: float) -> str:
+    """Return by how much a factor differs from 1, in percent: of it, or of its reciprocal if that is larger."""
+    if factor <= 0:
+        return "infinitely"
+    error = max(factor, 1 / factor) - 1
+    return f"{100 * error:.2g} %" if error < SMALL else f"{100 * error:.0f} %"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
