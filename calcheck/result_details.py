@@ -242,7 +242,7 @@ class FactorAtLevel(TypedDict):
 
     level: Annotated[float, "Level of the intervals."]
     factor: Annotated[float | None, "Factor by which they would have to be wider; null if no factor suffices."]
-    low: Annotated[float, "Lower limit of the factor."]
+    low: Annotated[float | None, "Lower limit of the factor; null if no factor suffices."]
     high: Annotated[float | None, "Upper limit of the factor; null if there is none."]
     ranks: Annotated[list[int], "Ranks of the limits; 0 or more than the rows if there is no such limit."]
 

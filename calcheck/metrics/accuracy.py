@@ -153,8 +153,9 @@ class StandardizedBias(MeanMetric):
     .. math:: \frac1n \sum_i z_i, \qquad z_i = \frac{y_i - \mu_i}{\sigma_i}
 
     For files of quantiles, z is the mean normal score of the levels between which the target is, relative to that of a
-    model that is one standard deviation too low. For m draws per row, :math:`\sigma_i` is the standard deviation of the
-    draws and the target together, so that the mean is exactly 0 if these are exchangeable.
+    model that is one standard deviation too low. Cauchy distributions have no moments: z is the normal score. For m
+    draws per row, :math:`\sigma_i` is the standard deviation of the draws and the target together, so that the mean is
+    exactly 0 if these are exchangeable.
 
     Value
     -----
@@ -218,12 +219,14 @@ class StandardizedBias(MeanMetric):
 
 
 def _standardized(rows: Predictions) -> Values:
-    """Return z-scores whose mean is 0 for a right model, (n,), or mean normal scores between stated quantiles."""
-    from calcheck.statistics.pit import stated_normal_scores
+    """Return z-scores whose mean is 0 for a right model, (n,); normal scores of the PIT where there are no moments."""
+    from calcheck.statistics.pit import normal_scores, stated_normal_scores
     from calcheck.statistics.zscores import standardized_errors
 
-    levels = rows.distributions().quantile_levels
-    return standardized_errors(rows) if levels is None else stated_normal_scores(rows, levels)
+    predictive = rows.distributions()
+    if predictive.quantile_levels is not None:
+        return stated_normal_scores(rows, predictive.quantile_levels)
+    return normal_scores(rows) if predictive.family == "cauchy" else standardized_errors(rows)
 
 
 def _weighted_mean(values: Values, weights: Values | None, clusters: Clusters | None) -> WeightedMean:

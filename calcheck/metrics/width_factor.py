@@ -408,8 +408,8 @@ def _at_level(order: WeightedOrder, level: float, tail: float, fixed: Any) -> Fa
 
     low, high, ranks = order.limits(level, tail)
     value, below, above = (float(_factor(np.asarray(each), fixed)) for each in (order.value(level), low, high))
-    known = [each if np.isfinite(each) else None for each in (value, above)]
-    return {"level": level, "factor": known[0], "low": below, "high": known[1], "ranks": list(ranks)}
+    known = [each if np.isfinite(each) else None for each in (value, below, above)]
+    return {"level": level, "factor": known[0], "low": known[1], "high": known[2], "ranks": list(ranks)}
 
 
 def _factor(ratio: Values, fixed: Any) -> Values:

@@ -56,6 +56,13 @@ def _stated_limits(left: Values, right: Values, levels: Values) -> tuple[Values,
     return np.where(tied, middles[low], edges[low]), np.where(tied, middles[high + 1], edges[high])
 
 
+def normal_scores(rows: Predictions) -> Values:
+    """Return the normal quantile at the PIT of each row of continuous distributions, (n,)."""
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(np.clip(pit(rows)[1], NEAREST, 1 - NEAREST)))
+
+
 def stated_normal_scores(rows: Predictions, levels: Values) -> Values:
     """Return the mean normal score between the stated levels on both sides of each target, (n,), mean 0 if right.
 

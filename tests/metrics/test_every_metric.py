@@ -48,7 +48,6 @@ OF_MOMENTS = {
     "uce",
     "rmse",
     "bias",
-    "standardized-bias",
     "mean-miscalibration",
     "confidence-curve",
     "sharpness",

@@ -9,6 +9,7 @@ from scipy import stats
 import calcheck
 from calcheck.dependence.clusters import Clusters
 from calcheck.distributions import Gaussian, Quantiles, Samples
+from calcheck.distributions.continuous import Cauchy
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.joint import Independent, JointGaussian
@@ -272,3 +273,16 @@ def test_families_without_symmetry_have_a_limit_for_each_side():
     expected = np.where(y > 1, (y - 1) / (high - 1), (1 - y) / (1 - low))
     rows = Predictions(y=y, predictive=LogNormal(np.zeros(5), np.ones(5)))
     assert rows_of(METRICS["width-factor"](level=0.9), rows).columns["ratio"] == pytest.approx(expected)
+
+
+def test_cauchy_distributions_have_the_bias_of_normal_scores():
+    y = np.random.default_rng(1).standard_cauchy(400)
+    found = bias(Predictions(y=y, predictive=Cauchy(np.zeros(400), np.ones(400))), replicates=0)
+    assert found.value == pytest.approx(stats.norm.ppf(stats.cauchy.cdf(y)).mean())
+
+
+@pytest.mark.parametrize(("y", "low", "value"), [(1.0, None, None), (0.0, 1.0, 1.0)])
+def test_intervals_without_width_have_no_factor_unless_targets_are_equal(y, low, value):
+    rows = Predictions(y=np.full(60, y), predictive=Intervals(np.array([0.9]), np.zeros((60, 1)), np.zeros((60, 1))))
+    found = factor(rows, replicates=39)
+    assert (found.low, found.value) == (low, value)
