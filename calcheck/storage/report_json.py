@@ -1,19 +1,23 @@
 """Reports and recalibration maps as JSON."""
 
+from __future__ import annotations
+
 import json
 import math
 import types
 from collections import Counter
 from dataclasses import asdict, fields, is_dataclass
 from hashlib import sha256
-from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from calcheck.core.escaping import extract, is_page
 from calcheck.errors import FileError
 from calcheck.io.files import File
-from calcheck.recalibration.methods import VERSION, RecalibrationMap
 from calcheck.report import SCHEMA_VERSION, Report
 from calcheck.storage.atomic_write import write_text
+
+if TYPE_CHECKING:
+    from calcheck.recalibration.methods import RecalibrationMap
 
 HOW_TO_WRITE = "calcheck recalibrate FILE --save-map MAP.json writes maps"
 CHECKSUM = "checksum"
@@ -28,6 +32,8 @@ def write_map(found: RecalibrationMap, path: str) -> None:
 def read_map(path: str) -> RecalibrationMap:
     """Return a map that was written by :func:`write_map`."""
     from pydantic import ValidationError
+
+    from calcheck.recalibration.methods import VERSION
 
     file = File(path)
     content = read_json(file, HOW_TO_WRITE)
@@ -53,6 +59,8 @@ def read_map(path: str) -> RecalibrationMap:
 
 def _validated(content: dict[str, Any]) -> RecalibrationMap:
     from pydantic import TypeAdapter
+
+    from calcheck.recalibration.methods import RecalibrationMap
 
     found: RecalibrationMap = TypeAdapter(RecalibrationMap).validate_json(json.dumps(content), strict=True)
     return found

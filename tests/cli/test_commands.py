@@ -346,6 +346,12 @@ def test_a_small_run_loads_what_it_needs_only(tmp_path):
     }
 
 
+def test_an_evaluation_does_not_load_maps_of_recalibration(preds):
+    loaded = loaded_after("evaluate", preds, "--metrics", "zms", "--no-bootstrap", "--no-null")
+    assert "calcheck.storage.archives" in loaded
+    assert not {"scipy", "calcheck.recalibration.methods"} & loaded
+
+
 @pytest.mark.new_program
 def test_a_command_without_a_summary_is_loaded_for_it(monkeypatch, tmp_path, calcheck):
     """A new metric is in the help before the summaries are generated again."""
