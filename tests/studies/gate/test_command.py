@@ -304,7 +304,7 @@ def shell(command):
 
 
 def test_a_shell_pipeline_continues_only_if_the_gate_passes(wrong, tmp_path):
-    check = "calcheck check - --input-format csv --fail-on 'zms > 1.5' --no-bootstrap -o /dev/null"
+    check = "calcheck check - --input-format csv --fail-on 'zms > 1.5' --no-bootstrap --no-null -o /dev/null"
     csv = write(tmp_path / "right.csv", predictions())
     assert shell(f"cat {csv} | {check} && echo ok").stdout == "ok\n"
     ended = shell(f"cat {wrong} | {check} && echo ok")
