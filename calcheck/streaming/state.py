@@ -33,7 +33,7 @@ SIMPLE = (
     "replicates",
     "stated",
     "noticed",
-    "asked",
+    "requested",
 )  # Fields that are JSON in the header of a file
 NOT_LIKE = "is not in the --settings-from state"
 

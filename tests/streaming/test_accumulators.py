@@ -42,7 +42,7 @@ def only(report):
 
 def test_all_metrics_except_joint_ones_have_an_accumulator():
     assert accumulator_of(METRICS["cce"]()) is not None  # test_nystroem_accumulator.py
-    fitted_to_all_rows = {"tail", "pit-independence", *DECOMPOSITIONS}
+    fitted_to_all_rows = {"tail", "pit-independence", "local-scale", "local-bias", *DECOMPOSITIONS}
     assert set(METRICS) - set(SUMMED) == {"cce", "jmmd", "ammd", "cmmd", "fid"} | fitted_to_all_rows
 
 
