@@ -33,7 +33,6 @@ from calcheck.inference.null_distribution import (
 from calcheck.inference.p_values_and_verdicts import pointwise_p_values
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
-from calcheck.metrics._weights import weighted_forms
 from calcheck.metrics.base import (
     LEVEL,
     ComparesOutcomes,
@@ -159,7 +158,12 @@ class Answer:
         along = ["std", *(["inputs"] if rows.x is not None else []), *(["time"] if run.dependence.time else [])]
         found += [make[name](along=each) for each in along for name in ("local-scale", "local-bias") if name in make]
         found = [metric.with_defaults(rows) for metric in found]
-        return found if self.weights is None else weighted_forms(found, self.weights)[0]
+        if self.weights is None:
+            return found
+
+        from calcheck.metrics._weights import weighted_forms
+
+        return weighted_forms(found, self.weights)[0]
 
     def level_of(self, rows: Predictions) -> float:
         """Return the level of the intervals that the answer is about."""

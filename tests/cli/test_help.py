@@ -56,7 +56,7 @@ def test_old_names_of_commands_work_and_the_help_does_not_list_them(calcheck):
     [
         ("cce", ["Metric"]),
         ("evaluate", ["Metrics", "Rules"]),
-        ("check", ["Rules"]),
+        ("check", ["Rules", "Metrics"]),
         ("compare", ["Comparison", "Metric cce"]),
         ("reject", ["Rejection", "Criterion cce"]),
         ("sweep", ["Sweep", "Metric"]),

@@ -81,7 +81,7 @@ def test_the_action_has_the_exit_code_of_the_gate(check, data):
     assert summary.startswith("### calcheck: 1 rule passed\n")
     ended, _ = check(file=data, args="--no-bootstrap --metrics zms")
     assert (ended.returncode, ended.stderr) == (1, "")
-    assert ended.stdout.startswith("::error title=calcheck%3A zms.verdict == fail::zms.verdict is fail; zms is ")
+    assert ended.stdout.startswith("::error title=calcheck%3A answer == 'no'::answer is no; ")
     ended, _ = check(file="absent.parquet", fail_on="mae < 0")
     assert (ended.returncode, ended.stdout) == (2, "")
 

@@ -236,7 +236,7 @@ def test_errors_are_one_line(stored, calcheck, tmp_path, arguments, message):
 def test_the_output_of_diff_is_not_a_report(stored, calcheck, tmp_path):
     old, out = stored("old"), tmp_path / "diff.json"
     calcheck("diff", old, old, "--format", "json", "-o", out)
-    assert "diff.json is not a report of this calcheck" in calcheck("diff", old, out).refused()
+    assert "diff.json has schema version 2; this calcheck reads 3" in calcheck("diff", old, out).refused()
 
 
 def test_both_schemas_are_printed(calcheck):

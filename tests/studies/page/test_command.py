@@ -230,6 +230,7 @@ def test_check_and_report_lack_no_option_of_evaluate():
         "atol",
         "within_interval",
         "summary",
+        "strict",
     }
     assert options["report"] - options["evaluate"] == {"plot_by", "names", "validation"}
     assert options["evaluate"] <= options["check"] & options["report"]
