@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,14 +12,12 @@ from calcheck.execution.backend import backend
 from calcheck.kernels.bandwidths import Scaling, sample_inputs
 from calcheck.kernels.kernel_functions import Kernel
 from calcheck.linalg.gram import Nystroem
-from calcheck.typing import Floats, Indices, Values
+from calcheck.typing import AnyArray, Floats, Indices, Values
 
 LAMBDAS = (0.001, 0.01, 0.03, 0.1, 0.3)  # Regularizers that are tried: K + n lambda I
 NEGLIGIBLE = 1e-6 * LAMBDAS[0]  # Eigenvalues of K / n up to this do not change predictions
-EXACT_ROWS = (
-    20_000  # Maximum rows for the leave-one-out formula; above, leverages are small and their square is dropped
-)
-LANDMARKS, LANDMARKS_OF_MANY = 1_000, 300  # Most landmarks; of more than EXACT_ROWS rows
+LANDMARKS = 1_000  # Most landmarks
+BLOCK = 10_000  # Rows per block of predictions at other inputs
 
 COSINES = 16  # Of the k-th cosine of ranks, the eigenvalue is about k^-4
 
@@ -61,33 +60,38 @@ class LeaveOneOut:
 
     basis: Values  # (n, q), orthonormal eigenvectors of the centered kernel matrix
     eigenvalues: Values  # (q,), of the centered kernel matrix, over n
+    extension: Callable[[AnyArray], Values] | None = None  # Returns the basis at other inputs, (m, q)
     folds: tuple[Indices, ...] = ()  # The rows of each fold; none if rows are independent
 
     @classmethod
-    def from_features(cls, features: Values) -> LeaveOneOut:
-        """Return the regression on features (n, p), which are centered here; K is the product of the features."""
-        features = features - features.mean(axis=0)
-        values, vectors = np.linalg.eigh(features.T @ features / len(features))
+    def from_features(cls, features: Callable[[AnyArray], Values], x: AnyArray) -> LeaveOneOut:
+        """Return the regression on features (n, p) of inputs, which are centered here; K is their product."""
+        found = features(x)
+        center = found.mean(axis=0)
+        values, vectors = np.linalg.eigh((found - center).T @ (found - center) / len(found))
         kept = values > NEGLIGIBLE
-        return cls(features @ (vectors[:, kept] / np.sqrt(len(features) * values[kept])), values[kept])
+        axes = vectors[:, kept] / np.sqrt(len(found) * values[kept])
+        return cls((found - center) @ axes, values[kept], lambda others: (features(others) - center) @ axes)
 
     @classmethod
     def from_kernel(cls, kernel: Kernel, x: Floats, scaling: Scaling) -> LeaveOneOut:
         """Return the regression on inputs (n, d): on all of them, or the Nyström approximation by landmarks."""
-        scaled = scaling(x)
-        landmarks = np.asarray(sample_inputs(scaled, LANDMARKS if len(x) <= EXACT_ROWS else LANDMARKS_OF_MANY))
+        landmarks = np.asarray(sample_inputs(scaled := scaling(x), LANDMARKS))
         if len(landmarks) == len(x):
             return cls._from_gram(kernel.gram(scaled, scaled))
-        features = Nystroem.from_eigenvectors(kernel, landmarks, backend(None, "float64"), smallest_share=1e-12)
-        return cls.from_features(np.asarray(features(scaled)))
+        nystroem = Nystroem.from_eigenvectors(kernel, landmarks, backend(None, "float64"), smallest_share=1e-12)
+        return cls.from_features(lambda inputs: np.asarray(nystroem(scaling(inputs))), x)
 
     @classmethod
     def from_ranks(cls, values: Values) -> LeaveOneOut:
         """Return the regression on numbers (n,): a smoothing spline of their ranks, by its first cosines."""
-        _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-        shares = ((np.cumsum(counts) - counts / 2) / len(values))[place]
-        order = np.arange(1, COSINES + 1)
-        return cls.from_features(np.sqrt(2) * np.cos(np.pi * np.outer(shares, order)) / order**2)
+        ordered, order = np.sort(values), np.arange(1, COSINES + 1)
+
+        def cosines(numbers: Values) -> Values:
+            ranks = (np.searchsorted(ordered, numbers) + np.searchsorted(ordered, numbers, "right")) / 2
+            return np.asarray(np.sqrt(2) * np.cos(np.pi * np.outer(ranks / len(ordered), order)) / order**2)
+
+        return cls.from_features(cosines, values)
 
     @classmethod
     def _from_gram(cls, gram: Values) -> LeaveOneOut:
@@ -117,6 +121,15 @@ class LeaveOneOut:
         fitted /= 1 - leverage
         return fitted
 
+    def predict_others(self, x: AnyArray, outputs: Values, place: int) -> Values:
+        """Return the predictions at other inputs, (m, ...), from centered outputs (n,) of all rows, (m,)."""
+        if self.extension is None:
+            msg = "the regression is on all rows"
+            raise ValueError(msg)
+        weights = self.shrinkage[place] * (self.basis.T @ outputs)
+        blocks = (x[start : start + BLOCK] for start in range(0, len(x), BLOCK))
+        return np.concatenate([self.extension(block) @ weights for block in blocks])
+
     def _without_folds(self, outputs: Values, fitted: Values, place: int) -> Values:
         """Return the predictions of each fold without its rows, given those with them, (n, c)."""
         for rows in self.folds:
@@ -126,13 +139,7 @@ class LeaveOneOut:
         return fitted
 
     def covariances(self, outputs: Values) -> Covariances:
-        """Return how predictions vary with centered outputs (n, c).
-
-        For many rows, predictions are A w without the part of their row, A_ii w_i, to first order in the leverages:
-        their covariances are then functions of 2 q sums over rows for each output.
-        """
-        if len(outputs) > EXACT_ROWS and not self.folds:
-            return self._of_sums(self.basis.T @ outputs, (self.basis**2).T @ outputs**2, len(outputs))
+        """Return how predictions vary with centered outputs (n, c)."""
         found = np.empty((3, len(LAMBDAS), outputs.shape[1]))
         for place in range(len(LAMBDAS)):
             predicted = self.predict(outputs, place)
@@ -141,9 +148,3 @@ class LeaveOneOut:
             own = squares / len(outputs) - predicted.mean(axis=0) ** 2
             found[:, place] = common / len(outputs), own, (squares - 2 * common) / len(outputs)
         return Covariances(*found)
-
-    def _of_sums(self, sums: Values, squares: Values, n: int) -> Covariances:
-        """Return the same from the sums of basis times outputs, and of both squared, (q, c) each."""
-        common = (self.shrinkage @ (sums**2 - squares)) / n
-        own = (self.shrinkage**2 @ sums**2) / n
-        return Covariances(common, own, own - 2 * common)

@@ -20,7 +20,7 @@ from calcheck.predictions import Predictions, row_keys, row_sample
 from calcheck.statistics.binning import CATEGORIES, sort_keys
 from calcheck.statistics.pit import mean_component
 from calcheck.statistics.zscores import spreads, targets
-from calcheck.typing import Indices, Values
+from calcheck.typing import AnyArray, Indices, Values
 
 MOST_CATEGORIES = 300
 EQUAL = 1e-9  # Standard deviation of inputs, relative to their size, up to which they are equal
@@ -92,38 +92,40 @@ def local_regression(rows: Predictions, along: str, run: Run) -> LocalRegression
     return LocalRegression(replace(fit, folds=folds), chosen, clusters)
 
 
-def regression(rows: Predictions, along: str, run: Run) -> LeaveOneOut:
-    """Return the kernel regression on the inputs, the predicted standard deviation, the time or a column of rows."""
+def positions(rows: Predictions, along: str, run: Run) -> AnyArray:
+    """Return what local errors of rows may vary along: numbers (n,), categories (n,), or several inputs (n, d)."""
     if along == "inputs":
         x = all_inputs(rows, run)
-        if rows.width == 1:
-            return _of_numbers(x[:, 0].astype(np.float64), "inputs")
-        chosen = conditioning(rows, KernelOptions())
-        return LeaveOneOut.from_kernel(chosen.kernel, x, chosen.scaling)
+        return x if rows.width > 1 else x[:, 0].astype(np.float64)
     if along == "std":
-        return _of_numbers(_log_spreads(rows), "predicted standard deviations")
+        return _log_spreads(rows)
     if along == "time":
         if run.dependence.time is None:
             msg = "needs the column of times (--time)"
             raise DataError(msg)
-        return _of_numbers(time_labels(rows, run.dependence.time).astype(np.float64), "times")
-    values = sort_keys(rows, along, "of local errors (--along)")
+        labels = time_labels(rows, run.dependence.time)
+        return np.asarray(labels / max(1, labels.max()))
+    values = sort_keys(rows, along, "for local errors (--along)")
+    return values if values.dtype.kind in CATEGORIES else values.astype(np.float64)
+
+
+def regression(rows: Predictions, along: str, run: Run) -> LeaveOneOut:
+    """Return the regression along the positions of rows: on the kernel of cce, on ranks, or on categories."""
+    values = positions(rows, along, run)
+    if values.ndim > 1:
+        chosen = conditioning(rows, KernelOptions())
+        return LeaveOneOut.from_kernel(chosen.kernel, values, chosen.scaling)
     if values.dtype.kind not in CATEGORIES:
-        return _of_numbers(values.astype(np.float64), f"values of {along!r}")
-    names, place = np.unique(values, return_inverse=True)
-    if not 1 < len(names) <= min(MOST_CATEGORIES, len(rows) - 1):
-        msg = f"column {along!r} has {len(names):,} categories, expected 2 to {MOST_CATEGORIES}, with several rows each"
+        if not values.std() > EQUAL * np.abs(values).max():
+            what = {"std": "predicted standard deviations", "time": "times", "inputs": "inputs"}
+            msg = f"all {what.get(along, f'values of {along!r}')} are equal, so errors cannot vary along them"
+            raise DataError(msg)
+        return LeaveOneOut.from_ranks(values)
+    names, most = np.unique(values), min(MOST_CATEGORIES, len(rows) - 1)
+    if not 1 < len(names) <= most:
+        msg = f"column {along!r} must have 2 to {most} different categories (--along), got {len(names):,}"
         raise DataError(msg)
-    return LeaveOneOut.from_features((place.reshape(-1, 1) == np.arange(len(names))).astype(np.float64))
-
-
-def _of_numbers(values: Values, what: str) -> LeaveOneOut:
-    """Return the regression on numbers (n,); ``what`` names them in messages."""
-    size = np.abs(values).max()
-    if not values.std() > EQUAL * size:
-        msg = f"all {what} are equal, so errors cannot vary along them"
-        raise DataError(msg)
-    return LeaveOneOut.from_ranks(values)
+    return LeaveOneOut.from_features(lambda labels: (labels[:, None] == names).astype(np.float64), values)
 
 
 def _log_spreads(rows: Predictions) -> Values:

@@ -95,13 +95,14 @@ class LocalErrorMetric(Metric["LocalRegression"]):
             "directions": fit.regression.basis.shape[1],
             "dof": float(fit.regression.shrinkage[found.place].sum()),
         }
-        at_all = found if fit.places is None or not run.keep_rows else self._at_all_rows(rows, run)
+        is_sample = fit.places is not None and not run.keep_rows
+        local = found.local if fit.places is None or is_sample else self._at_all_rows(fit, rows, found, run)
         return RowResults(
-            {self.column: at_all.local},
+            {self.column: local},
             fixed={"value": np.array(value)},
             details=details,
             inference=IntervalInference(low=value - reach, interval="normal"),
-            numbers=fit.places if at_all is found else None,
+            numbers=fit.places if is_sample else None,
         )
 
     def _estimate(self, fit: LocalRegression, rows: Predictions) -> _Estimate:
@@ -119,12 +120,16 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         influences = predicted * outputs / (predicted.std() * unit)
         return _Estimate(place, mean, influences, self.local_error((predicted + mean) / known), outputs / unit)
 
-    def _at_all_rows(self, rows: Predictions, run: Run) -> _Estimate:
-        """Return the local errors of all rows."""
-        from calcheck.embeddings.local_error import LocalRegression, regression
+    def _at_all_rows(self, fit: LocalRegression, rows: Predictions, found: _Estimate, run: Run) -> Values:
+        """Return the local errors of all rows, (n,), by the regression on a sample of them."""
+        from calcheck.embeddings.local_error import DERIVATIVES, positions, resolution
 
-        whole = LocalRegression(regression(rows, self.with_defaults(rows).along or "std", run))
-        return self._estimate(whole, rows)
+        known = resolution(rows.distributions(), self.degree)
+        x = positions(rows, self.with_defaults(rows).along or "std", run)
+        outputs = found.outputs * DERIVATIVES[self.degree] * known
+        local = self.local_error((fit.regression.predict_others(x, outputs, found.place) + found.mean) / known)
+        local[fit.places] = found.local
+        return local
 
     def value(self, means: Means) -> Values:
         return means["value"]

@@ -10,7 +10,7 @@ from calcheck.distributions import Quantiles
 from calcheck.distributions.continuous import Gaussian
 from calcheck.distributions.samples import Samples
 from calcheck.embeddings import local_error
-from calcheck.embeddings.leave_one_out import LAMBDAS, LeaveOneOut
+from calcheck.embeddings.leave_one_out import LAMBDAS
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics.local_error import LocalBias, LocalScale
@@ -127,19 +127,6 @@ def test_draws_and_quantiles_show_a_known_part_of_a_change(degree):
     predictive = Quantiles(levels=levels, values=np.tile(stats.norm.ppf(levels), (3, 1)))
     found = local_error.resolution(predictive, degree)
     assert_allclose(found, sum(parts) / local_error.DERIVATIVES[degree], rtol=1e-7)
-
-
-def test_sums_over_many_rows_give_the_covariances_of_predictions(monkeypatch):
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=5000)
-    fit = LeaveOneOut.from_features(np.stack([x, x**2, np.sin(x)], axis=1))
-    w = rng.normal(size=(5000, 4)) + 0.1 * x[:, None]
-    w -= w.mean(axis=0)
-    exact = fit.covariances(w)
-    monkeypatch.setattr("calcheck.embeddings.leave_one_out.EXACT_ROWS", 1000)
-    summed = fit.covariances(w)
-    assert_allclose(summed.bounds, exact.bounds, rtol=0.01, atol=1e-4)
-    assert_allclose(summed.errors, exact.errors, rtol=0.01, atol=1e-5)
 
 
 def test_the_local_error_of_diabetes_is_as_in_a_prototype():
