@@ -133,7 +133,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
         skipped=tuple(skipped),
         overall=p_values_and_verdicts.overall_verdict(known, run.confidence, judged=noticed is None),
-        region=None if places is None or at or noticed else _worst_region(names, simulation, run, places),
+        region=None if at or noticed else _worst_region(names, simulation, run, places, answer or Answer()),
     )
     return report if answer is None else answer.concluded(report, behind, run, clusters)
 
@@ -223,10 +223,15 @@ def _fitted(
     return computed
 
 
-def _worst_region(names: Sequence[str], simulation: NullSimulator, run: Run, places: PlaceSink) -> WorstRegion | None:
-    """Return the region of the inputs whose rows differ most from the others; None if none differs significantly."""
+def _worst_region(
+    names: Sequence[str], simulation: NullSimulator, run: Run, places: PlaceSink | None, answer: Answer
+) -> WorstRegion | None:
+    """Return the region of the inputs whose rows differ most from the others; None if none differs significantly.
+
+    Rows must be independent and have equal weights.
+    """
     rows = simulation.rows
-    if rows.x is None or run.dependence.is_stated or not len(simulation):
+    if places is None or rows.x is None or run.dependence.is_stated or answer.weights or not len(simulation):
         return None
     from calcheck.regions.worst import worst_region
 
@@ -236,7 +241,9 @@ def _worst_region(names: Sequence[str], simulation: NullSimulator, run: Run, pla
         return None
     inside = found.place.inside
     places(rows, inside)
-    metric = METRICS["width-factor" if found.direction in ("too-narrow", "too-wide") else "standardized-bias"]()
+    make: Mapping[str, Any] = METRICS
+    is_scale = found.direction in ("too-narrow", "too-wide")
+    metric = make["width-factor"](level=answer.level) if is_scale else make["standardized-bias"]()
     plain = replace(run.quiet(), replicates=0, resamples=0)
     there, elsewhere = (
         next(iter(evaluate(InMemory(rows.take(np.flatnonzero(part))), [metric], run=plain).results), None)

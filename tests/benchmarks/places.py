@@ -63,11 +63,12 @@ def main():
     """Print a line for each design and number of rows."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--sets", type=int, default=100)
+    parser.add_argument("--rows", type=int, nargs="*", default=[500, 2_000])
     parser.add_argument("--designs", nargs="*", default=list(DESIGNS))
     arguments = parser.parse_args()
     print(f"{'':22} {'rows':>5} {'found':>6} {'right in it':>12} {'of wrong in it':>15} {'s':>6}")
     for design in arguments.designs:
-        for n in (500, 2_000):
+        for n in arguments.rows:
             rng, started = np.random.default_rng(7), time.perf_counter()
             sets = np.array([found(design, rng, n, seed) for seed in range(arguments.sets)])
             seconds = (time.perf_counter() - started) / arguments.sets
