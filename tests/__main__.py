@@ -1,7 +1,7 @@
 """Every check of the project: format, lint, names, types, layers, docs, tests. `python -m tests [--all | --rest]`.
 
-Simulations draw a quarter of their data sets. With ``--all`` they draw all, tests marked ``slow`` run too, and the
-benchmarks print their table. With ``--rest``, only the tests run that the default leaves out or reduces.
+Simulations draw a quarter of their data sets or fewer. With ``--all`` they draw all, tests marked ``slow`` run too, and
+the benchmarks print their table. With ``--rest``, only the tests run that the default leaves out or reduces.
 """
 
 import os
