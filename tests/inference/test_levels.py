@@ -141,6 +141,8 @@ LESS_POWER = {
     "rmse",
     "bias",
     "standardized-bias",
+    "local-bias",
+    "local-scale",
     "confidence-curve",
 }  # if only the spread is wrong
 
