@@ -105,7 +105,7 @@ def figure_2(setting: Setting) -> None:
 
 def figure_3(setting: Setting) -> None:
     """Print how often intervals are valid, by the tails of the uncertainties: ``--sets`` times 100 data sets."""
-    options = ("--nu", NU, "--sets", 100 * setting.sets, "--rows", 5000)
+    options = ("--nu", NU, "--sets", 100 * setting.sets, "--rows", 5000, "--resamples", 1500)
     report = calcheck("validity", "--metrics", "zms,rce", *options)
     print(f"\nFigure 3\n$ calcheck validity --metrics zms,rce {' '.join(map(str, options))}")
     print(f"{'nu':>4} {'valid ZMS':>10} {'limits':>14} {'valid RCE':>10} {'limits':>14}")

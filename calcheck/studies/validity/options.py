@@ -21,12 +21,12 @@ class ValidityOptions:
         "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not with FILE. "
         "Default: 2,3,4,6,10,20.",
     )
-    rows: int | None = option(None, "Number of rows of a data set. Default: those of FILE, or 5000.")
-    sets: int = option(1000, "Number of data sets.")
+    rows: int | None = option(None, "Number of rows of a data set. Default: those of FILE, or 1000.")
+    sets: int = option(200, "Number of data sets.")
     error_dist: Literal["normal", "t6"] = option(
         "normal", "Distribution of the errors relative to u: normal, or Student-t with 6 degrees of freedom."
     )
-    resamples: int = option(1500, "Number of bootstrap resamples of each data set.")
+    resamples: int = option(500, "Number of bootstrap resamples of each data set.")
     confidence: float = option(0.95, "Confidence level of the intervals, and of the limits of their share.")
 
 
@@ -41,5 +41,5 @@ VALIDITY = Study(
     groups=(group("Simulation", ValidityOptions), COLUMNS.omit("error_dist"), REPORT, PLOT, SEED),
     document="document.validity_document",
     picture="picture.validity_picture",
-    example="calcheck validity --metrics zms,rce --nu 2..10,15,20 --sets 1000 --rows 5000",
+    example="calcheck validity --metrics zms,rce --nu 2..10,15,20 --sets 1000",
 )

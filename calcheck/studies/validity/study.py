@@ -22,7 +22,7 @@ from calcheck.studies import Request
 from calcheck.studies.validity.options import ValidityOptions
 from calcheck.typing import Mask, Values
 
-ROWS, MOST_ROWS = 5_000, 10_000_000  # Default and maximum number of rows of a data set
+ROWS, MOST_ROWS = 1_000, 10_000_000  # Default and maximum number of rows of a data set
 NU = (2.0, 3.0, 4.0, 6.0, 10.0, 20.0)  # Default degrees of freedom of the uncertainties
 SETS, MOST_SETS = 1_000, 1_000_000  # Default and maximum number of data sets
 RESAMPLES = 1_500

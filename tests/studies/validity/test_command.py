@@ -9,7 +9,8 @@ from scipy import stats
 
 from calcheck.execution.run import RandomStream, Run
 from calcheck.metrics import METRICS
-from calcheck.studies.validity.study import DataSets, tails_of, validity
+from calcheck.studies.validity.options import ValidityOptions
+from calcheck.studies.validity.study import ROWS, DataSets, tails_of, validity
 from tests.helpers.files import write
 from tests.helpers.schemas import validate
 
@@ -29,6 +30,12 @@ def report(calcheck):
         return found
 
     return run
+
+
+def test_without_options_the_study_takes_seconds():
+    """10^8 draws of rows take about a second."""
+    options = ValidityOptions()
+    assert options.sets * ROWS * options.resamples <= 1e8
 
 
 @pytest.mark.parametrize("error_dist", ["normal", "t6"])
