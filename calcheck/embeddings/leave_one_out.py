@@ -46,13 +46,13 @@ class Covariances:
 class LeaveOneOut:
     r"""Kernel ridge regression of centered outputs on n inputs, with a free constant.
 
-    With the smoother :math:`A = K (K + n \lambda I)^{-1}` of the centered kernel matrix, the prediction of
-    an output without its row is
+    With the smoother :math:`A = K (K + n \lambda I)^{-1}` of the centered kernel matrix, the errors of a fold F of rows
+    that are predicted without it are
 
-    .. math:: g_i = \frac{(A w)_i - A_{ii} w_i}{1 - A_{ii}}.
+    .. math:: e_F = \left(I - \tfrac1n 1 1^T - A_{FF}\right)^{-1} (w - A w)_F, \qquad
+              g_F = w_F - e_F + \tfrac1n 1^T e_F,
 
-    Rows may be in folds that depend on each other. Predictions are then those without the fold F,
-    :math:`w_F - (I - A_{FF})^{-1} (w - A w)_F`.
+    where g is without the constant, which would be smaller for larger outputs in F. Independent rows are folds.
 
     As predictions do not depend on the outputs of their rows, Cauchy-Schwarz bounds the variation of the expected
     output from below: :math:`\mathrm{sd}(E[w|x]) \ge \mathrm{Cov}(g, w) / \mathrm{sd}(g)`.
@@ -116,10 +116,8 @@ class LeaveOneOut:
         fitted = np.asarray(self.basis @ (self.shrinkage[place][:, None] * (self.basis.T @ outputs)))
         if self.folds:
             return self._without_folds(outputs, fitted, place)
-        leverage = self.leverages[place][:, None]
-        fitted -= leverage * outputs
-        fitted /= 1 - leverage
-        return fitted
+        share = 1 - 1 / len(outputs)
+        return np.asarray(outputs - (outputs - fitted) * (share / (share - self.leverages[place][:, None])))
 
     def predict_others(self, x: AnyArray, outputs: Values, place: int) -> Values:
         """Return the predictions at other inputs, (m, ...), from centered outputs (n,) of all rows, (m,)."""
@@ -132,10 +130,12 @@ class LeaveOneOut:
 
     def _without_folds(self, outputs: Values, fitted: Values, place: int) -> Values:
         """Return the predictions of each fold without its rows, given those with them, (n, c)."""
+        n, shrinkage = len(outputs), np.append(1.0, self.shrinkage[place])
         for rows in self.folds:
-            basis = self.basis[rows]
-            inner = np.diag(1 / self.shrinkage[place]) - basis.T @ basis
-            fitted[rows] -= basis @ np.linalg.solve(inner, basis.T @ (outputs[rows] - fitted[rows]))
+            basis = np.column_stack([np.full(len(rows), n**-0.5), self.basis[rows]])
+            errors = outputs[rows] - fitted[rows]
+            errors += basis @ np.linalg.solve(np.diag(1 / shrinkage) - basis.T @ basis, basis.T @ errors)
+            fitted[rows] = outputs[rows] - errors + errors.sum(axis=0) / n
         return fitted
 
     def covariances(self, outputs: Values) -> Covariances:

@@ -26,7 +26,10 @@ def second(u):
 
 
 def refitted(gram, w, label):
-    """Return the predictions of each row by a regression without the rows of its label, for a kernel matrix."""
+    """Return the predictions of each row by a regression without the rows of its label, with a free constant.
+
+    The constant is not part of the predictions.
+    """
     n = len(w)
     center = np.eye(n) - 1 / n
     gram, w, found = center @ gram @ center, w - w.mean(), {}
@@ -35,7 +38,8 @@ def refitted(gram, w, label):
         for row in range(n):
             others = np.flatnonzero(label != label[row])
             inverse = np.linalg.inv(gram[np.ix_(others, others)] + n * lambda_ * np.eye(len(others)))
-            predicted[row] = gram[row, others] @ inverse @ w[others]
+            constant = inverse.sum(axis=0) @ w[others] / inverse.sum()
+            predicted[row] = gram[row, others] @ inverse @ (w[others] - constant)
         found[np.mean((w - predicted) ** 2)] = predicted
     return w, found[min(found)]
 
