@@ -349,7 +349,7 @@ def test_a_small_run_loads_what_it_needs_only(tmp_path):
 def test_an_evaluation_does_not_load_maps_of_recalibration(preds):
     loaded = loaded_after("evaluate", preds, "--metrics", "zms", "--no-bootstrap", "--no-null")
     assert "calcheck.storage.archives" in loaded
-    assert not {"scipy", "calcheck.recalibration.methods"} & loaded
+    assert "calcheck.recalibration.methods" not in loaded
 
 
 @pytest.mark.new_program
