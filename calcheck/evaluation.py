@@ -14,6 +14,7 @@ import numpy as np
 
 from calcheck.conclusion import Key, conclude, key_of
 from calcheck.conclusion.effects import WIDTH
+from calcheck.conclusion.faults import FAULTS, expected_power, planted
 from calcheck.core.number_text import format_p
 from calcheck.dependence.clusters import Clusters, DesignEffect, find_clusters, input_warnings, noticed_effect
 from calcheck.distributions import Predictive
@@ -44,8 +45,8 @@ from calcheck.metrics.base import (
 )
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
-from calcheck.report import Inference, Report, Result, Skipped, WorstRegion
-from calcheck.typing import AnyArray, Indices, Mask
+from calcheck.report import Inference, Power, Report, Result, Skipped, WorstRegion
+from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Sink = Callable[[Metric[Any], Predictions, metric_protocol.RowResults], None]
 Referred = Callable[[Metric[Any], metric_protocol.RowResults], bool]
@@ -60,6 +61,7 @@ Behind = Sequence[Fitted | Skipped]
 TOLERANCE = 0.2  # Default relative error of intervals that does not matter
 ANSWERED = ("width-factor", "standardized-bias", "zms", "local-scale", "local-bias")
 """Metrics behind the answer."""
+POWER_SETS = 100  # Simulated data sets with each fault
 OTHER_LEVELS = (0.5, 0.99)  # Levels of the width factor beside that of the answer
 MOST_CLEAR = 5  # number of rejected inputs listed when per-row results are written without --worst
 
@@ -135,7 +137,10 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         overall=p_values_and_verdicts.overall_verdict(known, run.confidence, judged=noticed is None),
         region=None if at or noticed else _worst_region(names, simulation, run, places, answer or Answer()),
     )
-    return report if answer is None else answer.concluded(report, behind, run, clusters)
+    if answer is None:
+        return report
+    report = answer.concluded(report, behind, run, clusters)
+    return answer.with_power(report, behind, source, simulation, run) if answer.power else report
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,7 @@ class Answer:
     tolerance: float = TOLERANCE
     level: float | None = None  # Level of the intervals; by default that of coverage
     weights: str | None = None  # Column of sampling weights
+    power: bool = False  # Whether faults are simulated
 
     def metrics(self, source: Source, run: Run) -> list[Metric[Any]]:
         """Return the metrics behind the answer to a source: factors of its levels, bias, and local errors."""
@@ -187,7 +193,60 @@ class Answer:
         level = next((float(each.options["level"]) for each in results if each.metric == WIDTH), LEVEL)
         p_values = p_values_and_verdicts.topic_p_values(topics)
         p_values |= _without_replicates([each for each in results if key_of(each.metric, each.options) not in p_values])
-        return conclude(report, results, p_values, tolerance=self.tolerance, level=level, skipped=skipped)
+        found = conclude(report, results, p_values, tolerance=self.tolerance, level=level, skipped=skipped)
+        if found.conclusion is None:
+            return found
+        power = expected_power(
+            [factors for each in topics.get(("size", None), []) if len(factors := _factors(each, level))],
+            [each.null.values for each in topics.get(("bias", None), []) if each.null],
+            self.tolerance,
+            run.confidence,
+        )
+        return replace(found, conclusion=replace(found.conclusion, power=power))
+
+    def with_power(self, report: Report, behind: Behind, source: Source, simulation: NullSimulator, run: Run) -> Report:
+        """Return a report with the share of simulated data sets with a fault in which the answer is no."""
+        if report.conclusion is None:
+            return report
+        if run.dependence.is_stated or simulation.rows.distributions().interval_levels is not None:
+            stated = "rows depend on each other" if run.dependence.is_stated else "the file states intervals only"
+            msg = f"--power simulates independent rows with distributions of one target, but {stated}: omit --power"
+            raise OptionError(msg)
+        computed = [each for each in behind if not isinstance(each, Skipped)]
+        fits = [each.fit if each.fit is not None else each.metric.fit(source, run) for each in computed]
+        silent, plain, power = run.quiet(), replace(report, results=(), overall=None), []
+        faults = [each for each in FAULTS if not each.of_inputs or simulation.rows.x is not None]
+        for fault in run.track("power", faults, len(faults)):
+            rng, count = np.random.default_rng(run.seed), 0
+            for rows in simulation.beyond(POWER_SETS):
+                data = InMemory(planted(fault, rows, rng))
+                found = [_refitted(each, fit, data, silent) for each, fit in zip(computed, fits, strict=True)]
+                conclusion = self.concluded(plain, found, silent).conclusion
+                count += conclusion is not None and conclusion.answer == "no"
+            power.append(Power(fault=fault.name, text=fault.text, share=count / POWER_SETS, sets=POWER_SETS))
+        return replace(report, conclusion=replace(report.conclusion, power=tuple(power)))
+
+
+def _factors(each: Fitted, level: float) -> Values:
+    """Return the factors of right models by a metric of the size: at the level, or by squared errors; else none."""
+    if each.null is None or each.metric.options().get("level", level) != level:
+        return np.empty(0)
+    values = np.maximum(each.null.values, 0)
+    return np.sqrt(values) if each.metric.info.name == "zms" else values
+
+
+def _refitted(each: Fitted, fit: Any, data: Source, run: Run) -> Fitted:
+    """Return a metric evaluated on a data set with the same predictions, with the same null distribution."""
+    own = each.metric
+    fit = own.refit(fit, data, run) if isinstance(own, metric_protocol.RefitsReplicates) else own.fit(data, run)
+    rows = own.evaluate(fit, data, run)
+    found = fitted_metric(own, rows, each.basis, fit)
+    quick = own.quick_statistic(fit, data, run) if isinstance(own, metric_protocol.HasQuickStatistic) else None
+    found.null = each.null and replace(each.null, data_value=quick)
+    found.shares_replicates = each.shares_replicates
+    if isinstance(own, metric_protocol.HasNullStatistic):
+        found.tested = null_statistic_of(own, rows).estimate()
+    return found
 
 
 def _without_replicates(results: Sequence[Result]) -> dict[Key, float]:

@@ -423,6 +423,28 @@ class Effect:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Power:
+    """How often a fault of a given size would make the answer no, on these rows.
+
+    Parameters
+    ----------
+    fault : str
+        Name of the fault, as in ``"narrow-25"``.
+    text : str
+        The fault in words.
+    share : float
+        Share of data sets in which it would make the answer no.
+    sets : int or None
+        Number of data sets that were simulated; None if the share is a normal approximation, from the replicates.
+    """
+
+    fault: str
+    text: str
+    share: float
+    sets: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusion:
     """The answer whether the uncertainties can be trusted, and by how much they are off.
 
@@ -441,6 +463,8 @@ class Conclusion:
         Number of rows that would show a yes, if it is not shown; None if no number would.
     effects : tuple of Effect
         By how much the uncertainties are off, by topic.
+    power : tuple of Power
+        What these rows could have shown.
     next : tuple of str
         Commands that show more.
     """
@@ -451,6 +475,7 @@ class Conclusion:
     level: float | None = None
     rows_needed: int | None = None
     effects: tuple[Effect, ...]
+    power: tuple[Power, ...] = field(default=(), metadata=ADDED)
     next: tuple[str, ...] = ()
 
 

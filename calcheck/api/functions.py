@@ -37,6 +37,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     pictures: bool = False,
     plot_by: Sequence[str] = (),
     tolerance: float = evaluation.TOLERANCE,
+    power: bool = False,
     **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
     """Return a report of metrics on predictions, and the answer whether the uncertainties can be trusted.
@@ -63,6 +64,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     tolerance : float
         Errors that do not matter, > 0: 0.2 for intervals up to 20 % too narrow or too wide, and means off by 0.2
         predicted standard deviations.
+    power : bool
+        Whether faults of several kinds and sizes are simulated, to see how often they would make the answer NO.
     weights : str, optional
         Column of sampling weights: all means over rows are weighted means, also in resamples and in replicates of a
         perfect model. Metrics without a weighted form are skipped unless they are named.

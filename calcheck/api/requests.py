@@ -58,8 +58,8 @@ class KeywordRequest(Request):
     def answer(self) -> Answer:
         """Return how the answer is found."""
         levels = levels_of(self._columns.get("level"))
-        tolerance = self.options(AnswerOptions).tolerance
-        return Answer(tolerance, levels[0] if levels else None, self.options(WeightOptions).weights)
+        stated, weights = self.options(AnswerOptions), self.options(WeightOptions).weights
+        return Answer(stated.tolerance, levels[0] if levels else None, weights, power=stated.power)
 
     def weighted(
         self, metrics: Sequence[arguments.AnyMetric], *, applicable: bool = False, plots: bool = False

@@ -222,7 +222,8 @@ def _stated(given: dict[str, Any]) -> Answer:
 
     levels = given[inputs_and_outputs.LEVEL]
     weights = build(study_options.WeightOptions, given).weights
-    return Answer(build(study_options.AnswerOptions, given).tolerance, levels[0] if levels else None, weights)
+    options = build(study_options.AnswerOptions, given)
+    return Answer(options.tolerance, levels[0] if levels else None, weights, power=options.power)
 
 
 def _curves(named: Sequence[Metric[Any]] | None, given: dict[str, Any], *, paged: bool) -> frozenset[str]:

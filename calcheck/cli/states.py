@@ -196,7 +196,8 @@ def _merged(files: Sequence[str], given: dict[str, Any]) -> Report:
     run = inputs_and_outputs.make_run(given)
     with exclusive(options.save_state) as require_unchanged:
         state = merge([(file, read_state(file)) for file in files])
-        report = report_from_state(state, run, answer=Answer(build(AnswerOptions, given).tolerance))
+        stated = build(AnswerOptions, given)
+        report = report_from_state(state, run, answer=Answer(stated.tolerance, power=stated.power))
         if options.save_state:
             require_unchanged()
             write_state(options.save_state, state)

@@ -95,6 +95,11 @@ class NullSimulator:
             return None
         return NullSimulator(self.rows, self.run, numbers=numbers, keys=self._own_keys)
 
+    def beyond(self, count: int) -> NullSimulator:
+        """Return replicates that are in no null distribution."""
+        numbers = range(MAX_REPLICATES, MAX_REPLICATES + count)
+        return NullSimulator(self.rows, self.run, numbers=numbers, keys=self._own_keys)
+
     def __iter__(self) -> Iterator[Predictions]:
         """Yield the replicates; each iteration yields the same ones."""
         rows, size = self.rows, max(1, self.run.limits.block_targets // len(self.rows))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from calcheck.core.number_text import format_p, percent
 from calcheck.render import numbers_and_notes as words
-from calcheck.report import Conclusion, Effect, Gate, Input, Overall, Report, Result, rejects
+from calcheck.report import Conclusion, Effect, Gate, Input, Overall, Power, Report, Result, rejects
 
 Emphasis = Literal["", "strong", "best", "second", "pass", "fail", "undecided", "none"]
 Mark = tuple[Literal["best", "second"], str]
@@ -272,6 +272,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     yield source(report.input)
     if report.conclusion is not None:
         yield with_region(answer(report.conclusion), report)
+        yield from power_tables(report.conclusion)
         if brief:
             if report.gates:
                 yield gates_table(report.gates)
@@ -341,8 +342,24 @@ def answer_to(question: str, conclusion: Conclusion, after: str = "") -> Answer:
     """Return a conclusion as the answer to a question, with a text after it; local biases as far as there are any."""
     told = Cell(conclusion.answer.upper().replace("-", " "), ANSWERS[conclusion.answer], after)
     shown = [each for each in conclusion.effects if each.kind != "bias" or (each.low or 0.0) > 0]
-    effects = tuple((each.topic, Cell(each.text, _emphasis(each))) for each in shown)
+    effects: tuple[tuple[str, Cell], ...] = tuple((each.topic, Cell(each.text, _emphasis(each))) for each in shown)
+    if expected := [each for each in conclusion.power if each.sets is None]:
+        called = ", and a ".join(f"{each.text} in {_percent_of_sets(each)} of data sets" for each in expected)
+        effects += (("power", Cell(f"these rows would show a {called}", "none")),)
     return Answer(question, told, effects, conclusion.next)
+
+
+def _percent_of_sets(power: Power) -> str:
+    """Return how often a fault is found, in percent; never 0 or 100, unless it was simulated."""
+    share = power.share if power.sets else min(max(power.share, 0.01), 0.99)
+    return percent(share)
+
+
+def power_tables(conclusion: Conclusion) -> Iterator[Table]:
+    """Yield the table of what the rows could have shown, if faults were simulated."""
+    rows = tuple(row_of(each.text, _percent_of_sets(each)) for each in conclusion.power if each.sets)
+    if rows:
+        yield Table((Column("fault"), Column("answer no", "right")), rows, "What these rows could have shown")
 
 
 def _emphasis(effect: Effect) -> Emphasis:

@@ -257,6 +257,9 @@ def report_from_state(state: State, run: Run, *, answer: Answer | None = None) -
     """Return the report of a state: values, intervals, references and verdicts, and the answer if it is asked for."""
     from calcheck.core import __version__
 
+    if answer is not None and answer.power:
+        msg = "--power needs all rows in memory: omit it for states and for rows in batches, or pass --subsample"
+        raise errors.OptionError(msg)
     noticed = state.noticed if state.replicates or run.resamples else None
     found, behind, skipped = [], [], list(state.skipped)
     asked = len(state.metrics) if state.requested is None else state.requested

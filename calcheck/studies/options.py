@@ -116,12 +116,18 @@ class ReportOptions(AnyReportOptions):
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """Option for the answer whether the uncertainties can be trusted."""
+    """Options for the answer whether the uncertainties can be trusted."""
 
     tolerance: float = option(
         0.2,
         "Errors that do not matter: 0.2 for intervals up to 20 % too narrow or too wide, and means off by 0.2 predicted"
         " standard deviations. The answer is YES if the errors are shown to be smaller.",
+    )
+
+    power: bool = option(
+        default=False,
+        text="Simulate how often faults of several kinds and sizes would make the answer NO on these rows, and show a"
+        " table. Takes seconds to minutes.",
     )
 
     def __post_init__(self) -> None:
