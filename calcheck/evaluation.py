@@ -177,7 +177,7 @@ class Answer:
 
     def fitted(self, source: Source, known: Sequence[Fitted], simulation: NullSimulator, run: Run) -> Behind:
         """Return the metrics behind the answer evaluated on the data; those that are known already are reused."""
-        others = {each.metric: each for each in known}
+        others, run = {each.metric: each for each in known}, replace(run, curves=False)
         metrics = self.metrics(source, run)
         return [others.get(each) or _fitted(each, source, None, simulation, run, None) for each in metrics]
 

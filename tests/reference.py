@@ -122,6 +122,8 @@ FIELDS = {
     "conclusion": "Whether the uncertainties can be trusted, and by how much they are off; null for single metrics.",
     "overall": "One verdict for the metrics together; null if fewer than two have p-values from the same replicates.",
     "monitor": "Evidence against the model over time, of `calcheck monitor`; null for other reports.",
+    "region": "Region of the inputs whose rows differ most from the others; null if none differs significantly.",
+    "best": "Which model is best by a score, in comparisons of models.",
     "gates": "Rules that the results were checked against.",
     "changes": "Metrics that both reports have.",
     "only_old": "Results that only the old report has.",

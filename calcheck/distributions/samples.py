@@ -320,6 +320,9 @@ class ExchangedSamples(Predictive):
         """Return the same distributions as :class:`Samples`."""
         return self.pooled.samples.exchange(self.pooled.y, self.swapped_draws)[1]
 
+    def hashes(self, key: int) -> Words:
+        return self.load().hashes(key)
+
     def take(self, rows: Indices | slice) -> Samples:  # type: ignore[override]
         return self.load().take(rows)
 

@@ -271,7 +271,7 @@ def test_metrics_that_intervals_do_not_state_are_skipped_or_have_no_verdict():
     report = evaluate(InMemory(six()), [metric() for metric in METRICS.values()], run=Run(replicates=19))
     names = {found.metric for found in report.results}
     of_points = {"mae", "rmse", "bias", "mean-miscalibration"}
-    assert names == {"coverage", "interval-score", "width", *of_points}  # too few rows for 10 bins
+    assert names == {"coverage", "width-factor", "interval-score", "width", *of_points}  # too few rows for 10 bins
     undecided = {found.metric for found in report.results if found.verdict == "none" and found.p_value is None}
     assert undecided == {"interval-score", "width", *of_points}
     assert "prediction intervals only" in next(each.reason for each in report.skipped if each.metric == "crps")
