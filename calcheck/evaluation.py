@@ -14,7 +14,6 @@ import numpy as np
 
 from calcheck.conclusion import Key, conclude, key_of
 from calcheck.conclusion.effects import WIDTH
-from calcheck.conclusion.faults import FAULTS, expected_power, planted
 from calcheck.core.number_text import format_p
 from calcheck.dependence.clusters import Clusters, DesignEffect, find_clusters, input_warnings, noticed_effect
 from calcheck.distributions import Predictive
@@ -32,6 +31,7 @@ from calcheck.inference.null_distribution import (
     simulate_null,
 )
 from calcheck.inference.p_values_and_verdicts import pointwise_p_values
+from calcheck.inference.power import FAULTS, expected_power, planted
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import (

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import kstest, t
 
 from calcheck import evaluation
-from calcheck.conclusion.faults import FAULTS, expected_power, planted
 from calcheck.distributions.continuous import Gaussian
 from calcheck.distributions.count_families import Poisson
+from calcheck.inference.power import FAULTS, expected_power, planted
 from calcheck.predictions import Predictions
 from tests.helpers.files import write
 
