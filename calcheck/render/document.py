@@ -352,7 +352,7 @@ def answer_to(question: str, conclusion: Conclusion, after: str = "") -> Answer:
 def _percent_of_sets(power: Power) -> str:
     """Return how often a fault is found, in percent; never 0 or 100, unless it was simulated."""
     share = power.share if power.sets else min(max(power.share, 0.01), 0.99)
-    return percent(share)
+    return percent(round(share, 2))
 
 
 def power_tables(conclusion: Conclusion) -> Iterator[Table]:
