@@ -1,7 +1,7 @@
 """How often each answer is given: to right models, and to models that are off by a known size.
 
     python -m tests.benchmarks.answers --sets 400
-    python -m tests.benchmarks.answers --designs normal t4 --rows 100 300 --faults right "factor 1.333" --sets 100
+    python -m tests.benchmarks.answers --designs normal t4 --rows 100 300 --faults right "factor 1.33" --sets 100
 
 Prints for each design and fault, by the number of rows, the share of sets with the answers YES and NO; and after
 them the share of intervals of the width factor that hold its true value, which is that of a million rows. Marked are
