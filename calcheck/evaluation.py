@@ -59,7 +59,7 @@ Behind = Sequence[Fitted | Skipped]
 
 
 TOLERANCE = 0.2  # Default relative error of intervals that does not matter
-ANSWERED = ("width-factor", "standardized-bias", "zms", "local-scale", "local-bias")
+ANSWERED = ("width-factor", "standardized-bias", "zms", "nll", "local-scale", "local-bias")
 """Metrics behind the answer."""
 POWER_SETS = 100  # Simulated data sets with each fault
 OTHER_LEVELS = (0.5, 0.99)  # Levels of the width factor beside that of the answer
@@ -122,7 +122,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         computed.rows = _kept(computed, run)
         found.append((computed, extremes))
     known = [each for each, _ in found]
-    behind = [] if answer is None or noticed is not None else answer.fitted(source, known, simulation, run)
+    behind = [] if answer is None else answer.fitted(source, known, simulation, run, judged=noticed is None)
     fitted = dict.fromkeys([*known, *(each for each in behind if not isinstance(each, Skipped))])
     _simulate([each for each in fitted if _is_simulated(each, referred)], simulation, clusters, run)
     report = Report(
@@ -160,7 +160,7 @@ class Answer:
         levels = [main, *(each for each in OTHER_LEVELS if not stated or each in stated)]
         make: Mapping[str, Any] = METRICS
         found: list[Metric[Any]] = [make["width-factor"](level=each) for each in dict.fromkeys(levels)]
-        found += [make["standardized-bias"](), make["zms"]()]
+        found += [make[name]() for name in ("standardized-bias", "zms", "nll")]
         along = ["std", *(["inputs"] if rows.x is not None else []), *(["time"] if run.dependence.time else [])]
         found += [make[name](along=each) for each in along for name in ("local-scale", "local-bias") if name in make]
         found = [metric.with_defaults(rows) for metric in found]
@@ -175,10 +175,15 @@ class Answer:
         """Return the level of the intervals that the answer is about."""
         return LevelOption(self.level).level_of(rows.predictive)
 
-    def fitted(self, source: Source, known: Sequence[Fitted], simulation: NullSimulator, run: Run) -> Behind:
-        """Return the metrics behind the answer evaluated on the data; those that are known already are reused."""
+    def fitted(
+        self, source: Source, known: Sequence[Fitted], simulation: NullSimulator, run: Run, *, judged: bool
+    ) -> Behind:
+        """Return the metrics behind the answer evaluated on the data; those that are known already are reused.
+
+        If nothing can be judged, only the likelihood is one: impossible targets are, however rows depend on each other.
+        """
         others, run = {each.metric: each for each in known}, replace(run, curves=False)
-        metrics = self.metrics(source, run)
+        metrics = [each for each in self.metrics(source, run) if judged or each.info.name == "nll"]
         return [others.get(each) or _fitted(each, source, None, simulation, run, None) for each in metrics]
 
     def concluded(self, report: Report, behind: Behind, run: Run, clusters: Clusters | None = None) -> Report:
@@ -187,14 +192,24 @@ class Answer:
         skipped = [each for each in behind if isinstance(each, Skipped)]
         topics: dict[Key, list[Fitted]] = {}
         for each in computed:
-            topics.setdefault(key_of(each.metric.info.name, each.metric.options()), []).append(each)
-        told: list[Known] = [(each, {}) for each in computed if each.metric.info.name != "zms"]
+            if each.metric.info.name != "nll":
+                topics.setdefault(key_of(each.metric.info.name, each.metric.options()), []).append(each)
+        told: list[Known] = [(each, {}) for each in computed if each.metric.info.name not in ("zms", "nll")]
         results = make_results(told, run, (), clusters)
         level = next((float(each.options["level"]) for each in results if each.metric == WIDTH), LEVEL)
         p_values = p_values_and_verdicts.topic_p_values(topics)
         p_values |= _without_replicates([each for each in results if key_of(each.metric, each.options) not in p_values])
-        found = conclude(report, results, p_values, tolerance=self.tolerance, level=level, skipped=skipped)
-        if found.conclusion is None:
+        found = conclude(
+            report,
+            results,
+            p_values,
+            tolerance=self.tolerance,
+            level=level,
+            skipped=skipped,
+            impossible_text=_impossible_text(computed),
+        )
+        size = next((each for each in results if each.metric == WIDTH), None)
+        if found.conclusion is None or size is None or size.low == size.high:  # targets are equal to limits
             return found
         power = expected_power(
             [factors for each in topics.get(("size", None), []) if len(factors := _factors(each, level))],
@@ -247,6 +262,15 @@ def _refitted(each: Fitted, fit: Any, data: Source, run: Run) -> Fitted:
     if isinstance(own, metric_protocol.HasNullStatistic):
         found.tested = null_statistic_of(own, rows).estimate()
     return found
+
+
+def _impossible_text(computed: Sequence[Fitted]) -> str:
+    """Return that targets have probability 0, which makes the answer no; empty if none has, or replicates have too."""
+    nll = next((each for each in computed if each.metric.info.name == "nll"), None)
+    if nll is None or not p_values_and_verdicts.is_impossible(nll):
+        return ""
+    texts = (message.text for message in nll.rows.warnings if message.code == "impossible-targets")
+    return next(texts, "some targets have probability 0 under the predictions, so the log-likelihood is infinite")
 
 
 def _without_replicates(results: Sequence[Result]) -> dict[Key, float]:

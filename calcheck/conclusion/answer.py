@@ -23,14 +23,15 @@ def conclude(
     tolerance: float,
     level: float,
     skipped: Sequence[Skipped] = (),
+    impossible_text: str = "",
 ) -> Report:
     """Return a report with its conclusion; unchanged if nothing could be judged.
 
-    ``results`` are the width factors, the bias and the local errors, ``skipped`` those of them that do not apply, and
-    ``p_values`` those adjusted for the topics.
+    ``results`` are the width factors, the bias and the local errors, ``skipped`` those of them that do not apply,
+    ``p_values`` those adjusted for the topics, and ``impossible_text`` says that targets have probability 0.
     """
     report = replace(report, settings={**report.settings, "tolerance": tolerance})
-    impossible = _impossible(report)
+    impossible = (Effect(topic="others", within=False, text=impossible_text),) if impossible_text else ()
     if (unjudged := unjudged_conclusion(report.settings, impossible=impossible)) is not None:
         return replace(report, conclusion=replace(unjudged, tolerance=tolerance, level=level))
     measured = Measured(report, tuple(results), p_values, level)
@@ -70,18 +71,6 @@ def unjudged_conclusion(
     text = f"nothing{' else' if impossible else ''} is judged, since {noticed['reason']}{further}"
     unclear = Effect(topic="dependence", text=text)
     return Conclusion(answer="no" if impossible else "not-shown", effects=(*impossible, unclear))
-
-
-def _impossible(report: Report) -> tuple[Effect, ...]:
-    """Return the effect of targets that have probability 0; none if replicates have them too."""
-    nll = next((each for each in report.results if each.metric == "nll" and not each.slice), None)
-    if nll is None or not nll.is_impossible:
-        return ()
-    texts = [message.text for message in nll.warnings if message.code == "impossible-targets"]
-    text = (
-        "some targets have probability 0 under the predictions, so the log-likelihood is infinite"  # of streamed rows
-    )
-    return (Effect(topic="others", within=False, text=next(iter(texts), text)),)
 
 
 def _untested_size(skipped: Sequence[Skipped]) -> list[Effect]:

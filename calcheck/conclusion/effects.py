@@ -128,7 +128,10 @@ class Measured(NamedTuple):
         return details.select_details(found, kind)
 
     def _skew(self) -> str:
-        """Return the shares beyond the outermost quantiles if they differ, and the mean error does not explain it."""
+        """Return the shares beyond the outermost quantiles if the PIT of a target fails, and no bias explains it."""
+        pit = next((each for each in self.report.results if each.metric == "pit" and not each.slice), None)
+        if pit is None or pit.verdict != "fail" or pit.options.get("pre_rank") is not None:
+            return ""
         histogram = self._details("pit", details.PitDetails).get("histogram", [])
         biased = self.p_values.get(("bias", None), 0.0) <= 0.05  # noqa: PLR2004 - or unknown
         if biased or len(histogram) < 2:  # noqa: PLR2004 - a pair
@@ -187,6 +190,8 @@ def size_text(level: float, found: Estimate) -> str:
         return f"{_relative(found.value)} too wide: {held}"
     if found.low <= 0 or math.isinf(found.high):
         return held
+    if found.low == found.high:
+        return f"{held}, as far as targets that are equal to limits show"
     return f"{held}: right within {_relative(max(1 / found.low, found.high))}"
 
 

@@ -8,7 +8,6 @@ from scipy import stats
 
 from calcheck.conclusion import conclude, key_of
 from calcheck.conclusion.effects import error_exponent
-from calcheck.errors import Message
 from calcheck.report import Input, Overall, Report, Result, Skipped
 
 UNIFORM = [100.0] * 20
@@ -133,11 +132,25 @@ def test_the_interval_of_a_relative_factor_is_that_of_correlated_quantiles():
 
 
 def test_unequal_tails_are_skewness_unless_there_is_a_bias():
-    histogram = result("pit", 1e-4, details={"histogram": [40.0, *UNIFORM[2:], 160.0]})
+    details = {"histogram": [40.0, *UNIFORM[2:], 160.0]}
+    histogram = result("pit", 1e-4, verdict="fail", details=details)
     text = texts(*RIGHT, CENTERED, others=[histogram])["shape", None]
     assert "2 % of targets are below the 5 % quantile, 8 % above the 95 % quantile: more skewed to the right" in text
     biased = P_VALUES | {("bias", None): 0.01}
     assert "skewed" not in texts(*RIGHT, CENTERED, others=[histogram], p=biased)["shape", None]
+    passed = result("pit", 1e-4, verdict="pass", details=details)
+    assert "skewed" not in texts(*RIGHT, CENTERED, others=[passed])["shape", None]
+
+
+def test_ranks_of_several_targets_are_no_quantiles_of_a_target():
+    details = {"histogram": [40.0, *UNIFORM[2:], 160.0]}
+    ranks = result("pit", 1e-4, verdict="fail", details=details, options={"pre_rank": "variogram"})
+    assert "quantile" not in texts(*RIGHT, CENTERED, others=[ranks])["shape", None]
+
+
+def test_a_factor_between_equal_limits_is_known_up_to_ties():
+    text = texts(factor(0.9, 1.0, 1.0, 1.0), CENTERED)["size", None]
+    assert text.endswith("times as wide, as far as targets that are equal to limits show")
 
 
 def test_local_errors_limit_the_answer_and_say_at_least_by_how_much():
@@ -205,16 +218,11 @@ def test_dependence_that_was_only_noticed_leaves_the_answer_open():
     assert (found.answer, [each.topic for each in found.effects]) == ("not-shown", ["dependence"])
 
 
-def impossible():
-    messages = (Message("impossible-targets", "3 targets have probability 0"), Message("infinite-value", "infinite"))
-    return result("nll", None, verdict="fail", warnings=messages)
-
-
 def test_impossible_targets_are_a_no_however_rows_depend_on_each_other():
-    found = concluded(*RIGHT, CENTERED, others=[impossible()]).conclusion
+    found = concluded(*RIGHT, CENTERED, impossible_text="3 targets have probability 0").conclusion
     assert (found.answer, found.qualifiers, found.effects[-1].text) == ("no", (), "3 targets have probability 0")
     noticed = {"dependence_noticed": {"reason": "neighbouring rows have similar errors"}}
-    found = concluded(*RIGHT, CENTERED, others=[impossible()], settings=noticed).conclusion
+    found = concluded(*RIGHT, CENTERED, impossible_text="3 targets have probability 0", settings=noticed).conclusion
     assert (found.answer, [each.within for each in found.effects]) == ("no", [False, None])
 
 

@@ -47,6 +47,13 @@ def nll_of(report):
     return next(result for result in report.results if result.metric == "nll")
 
 
+def test_impossible_targets_are_a_no_if_the_likelihood_is_no_metric_of_the_report():
+    run = Run(resamples=0, replicates=39)
+    found = evaluate(InMemory(rows_of(3)), [METRICS["mae"]()], run=run, answer=Answer()).conclusion
+    assert found.answer == "no"
+    assert [each.text for each in found.effects if each.within is False][-1].startswith("3 targets have probability 0")
+
+
 @pytest.mark.parametrize(("impossible", "answer"), [(0, "not-shown"), (3, "no")])
 def test_the_answer_names_impossible_targets(impossible, answer):
     metrics = [METRICS[name]() for name in ("nll", "coverage", "pit")]
