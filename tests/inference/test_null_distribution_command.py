@@ -55,10 +55,10 @@ def test_by_default_there_are_199_replicates_and_more_while_the_verdict_is_open(
 
 @pytest.mark.defaults
 def test_the_number_of_rejected_inputs_does_not_depend_on_the_seed(calcheck):
-    """With 19,990 replicates none of the 442 inputs is rejected; with the default of 199, at most 1 %."""
+    """With 19,990 replicates none of the 442 inputs is rejected; nor with the default of 199."""
     for seed in (5, 6):
         report = reported(calcheck, "cce", DIABETES, "--inputs", MEASURED, "--seed", seed)
-        assert report["results"][0]["details"]["rejected"]["count"] <= 4
+        assert report["results"][0]["details"]["rejected"]["count"] <= 1
 
 
 def test_the_number_of_replicates_can_be_set(calcheck, preds):
@@ -142,11 +142,12 @@ def test_too_few_replicates_for_the_confidence_give_no_verdict(calcheck, preds):
     )
 
 
+@pytest.mark.defaults  # 59 replicates have no p-value of at most 0.01
 @pytest.mark.parametrize("name", ["ece", "zms", "cce", "coverage"])
 def test_an_overconfident_model_fails(calcheck, wrong, name):
     (result,) = reported(calcheck, name, wrong)["results"]
     assert result["verdict"] == "fail"
-    assert result["p_value"] <= 0.02
+    assert result["p_value"] <= 0.01
 
 
 def test_evaluate_shows_references_and_verdicts_of_all_metrics(calcheck, wrong):
