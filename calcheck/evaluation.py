@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -14,11 +13,10 @@ import numpy as np
 
 from calcheck.conclusion import Key, conclude, key_of
 from calcheck.conclusion.effects import WIDTH
-from calcheck.core.number_text import format_p
-from calcheck.dependence.clusters import Clusters, DesignEffect, find_clusters, input_warnings, noticed_effect
+from calcheck.dependence.clusters import Clusters, find_clusters, noticed_dependence, order_warnings
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
-from calcheck.execution.run import RandomStream, Run, RunOptions
+from calcheck.execution.run import RandomStream, Run, run_settings
 from calcheck.inference import metric_protocol, p_values_and_verdicts
 from calcheck.inference.bootstrap import null_statistic_of, statistic_of
 from calcheck.inference.curve_bands import CurveBands, curves_at_inputs
@@ -43,7 +41,6 @@ from calcheck.metrics.base import (
     inapplicable_reason,
     stated_levels,
 )
-from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Power, Report, Result, Skipped, WorstRegion
 from calcheck.typing import AnyArray, Indices, Mask, Values
@@ -130,7 +127,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         input=info,
         settings={
             **({} if noticed is None else noticed.settings),
-            **run_settings(run, subsample=subsample, clusters=clusters),
+            **({} if clusters is None else {"dependence": clusters.details}),
+            **run_settings(run, subsample=subsample),
         },
         results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
         skipped=tuple(skipped),
@@ -316,7 +314,7 @@ def _worst_region(
     rows = simulation.rows
     if places is None or rows.x is None or run.dependence.is_stated or answer.weights or not len(simulation):
         return None
-    from calcheck.regions.worst import worst_region
+    from calcheck.regions.worst import describe_region, worst_region
 
     names = names if len(names) == rows.width else [f"input {number + 1}" for number in range(rows.width)]
     found = worst_region(rows, simulation, names, run.confidence)
@@ -346,22 +344,6 @@ def _worst_region(
         text="",
     )
     return replace(region, text=describe_region(region, len(rows)))
-
-
-def describe_region(region: WorstRegion, n: int) -> str:
-    """Return the sentence about the worst region of n rows."""
-    value, low, high, other = (
-        None if each is None else f"{each:.2f}" for each in (region.value, region.low, region.high, region.other_value)
-    )
-    if value is None:
-        what = region.direction.replace("-", " ")
-    elif region.level is not None:
-        what = f"{value} times as wide would be right ({low} to {high or '∞'}), elsewhere {other}"
-    else:
-        side = "above" if region.direction == "predictions-too-low" else "below"
-        size = value.removeprefix("-")
-        what = f"targets are {size} predicted standard deviations {side} the predictions, elsewhere {other}"
-    return f"{region.where} ({region.rows:,} of {n:,} rows): {what}; p {format_p(region.p_value)}"
 
 
 def evaluate_each(
@@ -394,26 +376,6 @@ def with_changes(results: Sequence[Result], first: float | None) -> list[Result]
         else replace(each, details={**each.details, "change": each.value - first})
         for each in results
     ]
-
-
-def with_needed_columns(
-    source: FileSource,
-    metrics: Sequence[Metric[Any]],
-    *,
-    narrow: bool = False,
-    also: Sequence[str] = (),
-    inputs: bool = False,
-) -> FileSource:
-    """Return a source that reads what metrics need."""
-    return replace(
-        source,
-        contents="all" if any("y" in metric.info.needs for metric in metrics) else "any",
-        narrow=narrow,
-        grouping=True,
-        inputs=inputs or any(metric.info.takes_inputs for metric in metrics),
-        repeated=all(metric.info.repeated_targets for metric in metrics),
-        also=tuple(dict.fromkeys([*(name for metric in metrics for name in metric.columns()), *also])),
-    )
 
 
 def make_results(
@@ -449,50 +411,6 @@ def data_warnings(source: Source, predictive: Predictive | None) -> tuple[Messag
     """Return the warnings about changed values, and about what the distributions leave open."""
     caveat = "" if predictive is None else predictive.caveat
     return (*source.warnings(), *([Message("interpolated-distributions", caveat)] if caveat else []))
-
-
-def noticed_dependence(source: Source, run: Run) -> DesignEffect | None:
-    """Return by what rows seem to depend on each other; None if by nothing, or if no number needs it.
-
-    Options of the run may state how rows depend on each other, or there are neither intervals nor p-values.
-    """
-    return noticed_effect(source.predictions()) if _needs_independence(run) else None
-
-
-def order_warnings(source: Source, run: Run, noticed: DesignEffect | None) -> tuple[Message, ...]:
-    """Return the warning about what was noticed; if nothing was, those about inputs that order the rows."""
-    if noticed is not None:
-        return (noticed.warning(),)
-    return input_warnings(source.predictions()) if _needs_independence(run) else ()
-
-
-def _needs_independence(run: Run) -> bool:
-    return not run.dependence.is_stated and (run.replicates != 0 or run.resamples != 0)
-
-
-def run_settings(run: Run, *, subsample: int | None = None, clusters: Clusters | None = None) -> dict[str, Any]:
-    """Return the settings of a run for the report."""
-    options = {each.name: getattr(run, each.field) for each in options_of(RunOptions)}
-    return {
-        **({} if clusters is None else {"dependence": clusters.details}),
-        "seed": options.pop("seed"),
-        "subsample": subsample,
-        **options,
-        "versions": _versions(run),
-    }
-
-
-def _versions(run: Run) -> dict[str, str]:
-    """Return the versions of the libraries used."""
-    libraries = ["numpy", "scipy", "pyarrow", "scoringrules", *([] if run.device is None else ["torch"])]
-    return {library: _version(library) for library in libraries}
-
-
-@cache
-def _version(library: str) -> str:
-    from importlib.metadata import version
-
-    return version(library)
 
 
 def subsample_rows(rows: Predictions, size: int, run: Run) -> Predictions:

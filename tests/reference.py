@@ -19,8 +19,7 @@ from calcheck.cli.app import OLD_NAMES, PANELS, SUMMARIES, make_program
 from calcheck.core.metric_info import REMEDIES
 from calcheck.distributions import CONVENTIONS
 from calcheck.errors import Code
-from calcheck.evaluation import run_settings
-from calcheck.execution.run import RowDependence, Run, RunOptions
+from calcheck.execution.run import RowDependence, Run, RunOptions, run_settings
 from calcheck.io import naming_schemes
 from calcheck.io.column_names import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.files import SUFFIXES

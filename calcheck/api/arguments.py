@@ -7,7 +7,6 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, TypeAlias, TypeVar
 
-from calcheck import evaluation
 from calcheck.api.keywords import (
     DependenceKeywords,
     MonitorKeywords,
@@ -20,7 +19,7 @@ from calcheck.errors import DataError, OptionError, keyword_messages, with_sugge
 from calcheck.io import read
 from calcheck.io.dataframes import TableInMemory, is_table, matrix_of
 from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, read_inputs
-from calcheck.io.file_source import FileSource
+from calcheck.io.file_source import FileSource, with_needed_columns
 from calcheck.io.python_arguments import ColumnArguments
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
 from calcheck.metrics.base import Metric
@@ -192,7 +191,7 @@ def open_source(
     if not isinstance(source, FileSource):
         return source
     source = replace(source, dependence=tuple(dependence))
-    return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also, inputs=inputs)
+    return with_needed_columns(source, metrics, narrow=narrow, also=also, inputs=inputs)
 
 
 def are_datasets(models: Any) -> bool:

@@ -245,7 +245,7 @@ def open_source(
     inputs: bool = False,
 ) -> FileSource:
     """Return the source of a file, with the columns that the metrics need, additional columns, groups and inputs."""
-    from calcheck.evaluation import with_needed_columns
+    from calcheck.io.file_source import with_needed_columns
 
     named = row_dependence(given).columns
     source = file_source(file, given, by=tuple(by))

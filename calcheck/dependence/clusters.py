@@ -12,10 +12,10 @@ import numpy as np
 
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import CalcheckError, DataError, Message, OptionError, listed_columns
-from calcheck.execution.run import RowDependence
+from calcheck.execution.run import RowDependence, Run
 from calcheck.io.role_inference import Grouping, grouping_of, only_increases
 from calcheck.io.times import parse_times
-from calcheck.predictions import Predictions
+from calcheck.predictions import Predictions, Source
 from calcheck.statistics.pit import mean_component, pit
 from calcheck.statistics.zscores import central_interval, errors, spreads, targets
 from calcheck.typing import AnyArray, Indices, Values
@@ -507,3 +507,22 @@ def _by_time(rows: Predictions, column: str, scores: Values) -> tuple[float, flo
         return 1.0, 1.0
     found = series_dependence(scores, place)
     return found.variance_ratio, found.chance
+
+
+def noticed_dependence(source: Source, run: Run) -> DesignEffect | None:
+    """Return by what rows seem to depend on each other; None if by nothing, or if no number needs it.
+
+    Options of the run may state how rows depend on each other, or there are neither intervals nor p-values.
+    """
+    return noticed_effect(source.predictions()) if _needs_independence(run) else None
+
+
+def order_warnings(source: Source, run: Run, noticed: DesignEffect | None) -> tuple[Message, ...]:
+    """Return the warning about what was noticed; if nothing was, those about inputs that order the rows."""
+    if noticed is not None:
+        return (noticed.warning(),)
+    return input_warnings(source.predictions()) if _needs_independence(run) else ()
+
+
+def _needs_independence(run: Run) -> bool:
+    return not run.dependence.is_stated and (run.replicates != 0 or run.resamples != 0)

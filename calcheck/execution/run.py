@@ -540,3 +540,27 @@ def reduce_locally(
     if checkpoint is not None:
         checkpoint.complete(stage, total)
     return total
+
+
+def run_settings(run: Run, *, subsample: int | None = None) -> dict[str, Any]:
+    """Return the settings of a run for the report."""
+    options = {each.name: getattr(run, each.field) for each in options_of(RunOptions)}
+    return {
+        "seed": options.pop("seed"),
+        "subsample": subsample,
+        **options,
+        "versions": _versions(run),
+    }
+
+
+def _versions(run: Run) -> dict[str, str]:
+    """Return the versions of the libraries used."""
+    libraries = ["numpy", "scipy", "pyarrow", "scoringrules", *([] if run.device is None else ["torch"])]
+    return {library: _version(library) for library in libraries}
+
+
+@cache
+def _version(library: str) -> str:
+    from importlib.metadata import version
+
+    return version(library)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from calcheck.io.long_layouts import convert_layout
 from calcheck.io.naming_schemes import ColumnIndex, find_layout, unclear_spreads
 from calcheck.io.numpy_files import ArrayTable
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
-from calcheck.predictions import Predictions, Source, first_rows
+from calcheck.predictions import HasInfo, Predictions, Source, first_rows
 from calcheck.report import FileRole, Input, InputFile
 
 MAX_COLUMNS = 3  # Maximum columns to try
@@ -471,3 +471,29 @@ class FileSource(Source):
     def _named(self) -> AbstractContextManager[None]:
         """Add the file name to data errors."""
         return file_named(self.name)
+
+
+class ReadsColumns(HasInfo, Protocol):
+    """A metric, with the names of the columns that it needs besides targets, predictions and inputs."""
+
+    def columns(self) -> tuple[str, ...]: ...
+
+
+def with_needed_columns(
+    source: FileSource,
+    metrics: Sequence[ReadsColumns],
+    *,
+    narrow: bool = False,
+    also: Sequence[str] = (),
+    inputs: bool = False,
+) -> FileSource:
+    """Return a source that reads what metrics need."""
+    return replace(
+        source,
+        contents="all" if any("y" in metric.info.needs for metric in metrics) else "any",
+        narrow=narrow,
+        grouping=True,
+        inputs=inputs or any(metric.info.takes_inputs for metric in metrics),
+        repeated=all(metric.info.repeated_targets for metric in metrics),
+        also=tuple(dict.fromkeys([*(name for metric in metrics for name in metric.columns()), *also])),
+    )

@@ -13,11 +13,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from calcheck.core.lazy_inputs import blocks, load, take
+from calcheck.core.number_text import format_p
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import Predictions, row_keys
 from calcheck.regions.partition import Partition, filter_options, label_of, shortest_number
 from calcheck.regions.scan import DIRECTIONS, Region, Scan, p_values_of, row_scores
-from calcheck.report import Direction, rejects
+from calcheck.report import Direction, WorstRegion, rejects
 from calcheck.typing import Floats, Indices, Mask, Values
 
 MOST_ROWS = 4_096  # Rows that are searched; of more, a sample
@@ -322,3 +323,19 @@ def _bins(x: Values, names: Sequence[str], bins: int) -> Iterator[Partition]:
     """Yield the quantile bins of each column."""
     for name, values in zip(names, x.T, strict=True):
         yield Partition.quantiles(name, values, np.zeros(len(values), dtype=np.bool_), bins)
+
+
+def describe_region(region: WorstRegion, n: int) -> str:
+    """Return the sentence about the worst region of n rows."""
+    value, low, high, other = (
+        None if each is None else f"{each:.2f}" for each in (region.value, region.low, region.high, region.other_value)
+    )
+    if value is None:
+        what = region.direction.replace("-", " ")
+    elif region.level is not None:
+        what = f"{value} times as wide would be right ({low} to {high or '∞'}), elsewhere {other}"
+    else:
+        side = "above" if region.direction == "predictions-too-low" else "below"
+        size = value.removeprefix("-")
+        what = f"targets are {size} predicted standard deviations {side} the predictions, elsewhere {other}"
+    return f"{region.where} ({region.rows:,} of {n:,} rows): {what}; p {format_p(region.p_value)}"

@@ -10,8 +10,8 @@ import numpy as np
 
 from calcheck import errors
 from calcheck.dependence.clusters import DesignEffect, input_warnings, noticed_effect
-from calcheck.evaluation import ANSWERED, Answer, data_warnings, fitted_metric, make_results, run_settings
-from calcheck.execution.run import Run, reduce_batches
+from calcheck.evaluation import ANSWERED, Answer, data_warnings, fitted_metric, make_results
+from calcheck.execution.run import Run, reduce_batches, run_settings
 from calcheck.inference.metric_protocol import FittedMetric
 from calcheck.inference.null_distribution import FEW_REPLICATES, batch_replicates
 from calcheck.inference.p_values_and_verdicts import NO_REPLICATES, StatedShape, basis_of, overall_verdict

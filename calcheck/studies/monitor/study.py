@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from calcheck.core.number_text import LARGEST, exponential
 from calcheck.errors import DataError, Message, OptionError, RefusedError, named_rows
-from calcheck.evaluation import data_warnings, run_settings
-from calcheck.execution.run import Run
+from calcheck.evaluation import data_warnings
+from calcheck.execution.run import Run, run_settings
 from calcheck.inference.metric_protocol import HasGrid, HasNullStatistic, RowResults
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values_and_verdicts import StatedShape, basis_of

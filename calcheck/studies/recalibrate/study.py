@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from calcheck.errors import DataError, FileError, Message
-from calcheck.evaluation import data_warnings, evaluate, run_settings
-from calcheck.execution.run import Run
+from calcheck.evaluation import data_warnings, evaluate
+from calcheck.execution.run import Run, run_settings
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric

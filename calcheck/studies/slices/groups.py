@@ -10,9 +10,9 @@ import numpy as np
 from calcheck import evaluation
 from calcheck.conclusion import unjudged_conclusion
 from calcheck.core.filter_conditions import Condition
-from calcheck.dependence.clusters import FEWEST, Clusters, find_clusters
+from calcheck.dependence.clusters import FEWEST, Clusters, find_clusters, noticed_dependence, order_warnings
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
-from calcheck.execution.run import Run
+from calcheck.execution.run import Run, run_settings
 from calcheck.inference import metric_protocol, p_values_and_verdicts
 from calcheck.inference.bootstrap import EQUAL, null_statistic_of
 from calcheck.inference.intervals import infer
@@ -316,7 +316,7 @@ class _Groups:
         self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
         self.simulation = _simulator(self.rows, run)
         self.clusters = find_clusters(self.rows, run.dependence)
-        self.noticed = evaluation.noticed_dependence(source, run)
+        self.noticed = noticed_dependence(source, run)
         self.skipped: list[Skipped] = []
 
     def report(self, metrics: Sequence[Metric[Any]]) -> Report:
@@ -336,7 +336,8 @@ class _Groups:
             input=self.source.input_info(),
             settings={
                 **noticed,
-                **evaluation.run_settings(self.run, clusters=self.clusters),
+                **({} if self.clusters is None else {"dependence": self.clusters.details}),
+                **run_settings(self.run),
                 "groups": len(self.groups),
                 "min_rows": self.min_rows,
                 "refit": self.refit,
@@ -440,7 +441,7 @@ class _Groups:
         adjusted = iter(p_values_and_verdicts.adjusted_by_family([each for line in computed for each in line]))
         warnings = (
             *evaluation.data_warnings(self.source, self.rows.predictive),
-            *evaluation.order_warnings(self.source, self.run, self.noticed),
+            *order_warnings(self.source, self.run, self.noticed),
             *(() if self.clusters is None else self.clusters.messages),
         )
         lines = zip(self.groups, computed, strict=True)

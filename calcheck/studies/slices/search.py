@@ -15,8 +15,8 @@ from calcheck.core.filter_conditions import Condition
 from calcheck.core.number_text import format_p
 from calcheck.dependence.clusters import DesignEffect, noticed_effect
 from calcheck.errors import DataError, Message, OptionError
-from calcheck.evaluation import data_warnings, fitted_metric, run_settings
-from calcheck.execution.run import RandomStream, Run
+from calcheck.evaluation import data_warnings, fitted_metric
+from calcheck.execution.run import RandomStream, Run, run_settings
 from calcheck.inference.intervals import infer
 from calcheck.inference.metric_protocol import Basis, IntervalInference
 from calcheck.inference.null_distribution import NullSimulator

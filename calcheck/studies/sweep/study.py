@@ -17,8 +17,7 @@ import numpy as np
 from calcheck.core import __version__
 from calcheck.core.lazy_inputs import same_inputs
 from calcheck.errors import DataError, FileError, Message, NumericalError, OptionError, RefusedError, with_suggestion
-from calcheck.evaluation import run_settings
-from calcheck.execution.run import RandomStream, Run
+from calcheck.execution.run import RandomStream, Run, run_settings
 from calcheck.inference.bootstrap import statistic_of
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.io.column_names import ColumnOptions

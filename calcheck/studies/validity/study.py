@@ -10,8 +10,7 @@ from numpy.random import Generator
 from calcheck.core import __version__
 from calcheck.distributions import Gaussian
 from calcheck.errors import OptionError
-from calcheck.evaluation import run_settings
-from calcheck.execution.run import RandomStream, Run, silent
+from calcheck.execution.run import RandomStream, Run, run_settings, silent
 from calcheck.inference.bootstrap import Replicates, statistic_of
 from calcheck.inference.intervals import acceleration, bca, clopper_pearson
 from calcheck.metrics.base import Metric
