@@ -182,7 +182,7 @@ class StandardizedBias(MeanMetric):
         above="predictions-too-low",
         below="predictions-too-high",
         source="Pernot (arXiv 2402.10043)",
-        interpretation="0 is ideal; at 0.2, targets are on average 0.2 predicted standard deviations too high.",
+        interpretation="0 is ideal; at 0.2, targets are on average 0.2 standard deviations above the predictions.",
         interval="one-sided",
         distribution_free=True,
         several_targets=True,
