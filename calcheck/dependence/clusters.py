@@ -175,11 +175,12 @@ def _coefficients(series: Values) -> tuple[Values, float]:
 
 def _correlations(coefficients: Values, lags: int) -> Values:
     """Return the autocorrelations of an autoregression at the lags 1 to ``lags``."""
-    from scipy.signal import lfilter
+    from scipy.linalg import solve_banded
 
     impulse = np.zeros(lags + 1)
     impulse[0] = 1
-    response = lfilter([1.0], np.append(1.0, -coefficients), impulse)
+    filter_bands = np.append(1.0, -coefficients)[:, np.newaxis] * np.ones(lags + 1)
+    response = solve_banded((len(coefficients), 0), filter_bands, impulse)
     spectrum = np.abs(np.fft.rfft(response, 2 * len(response))) ** 2
     covariances = np.fft.irfft(spectrum)[: len(response)]
     return np.asarray(covariances[1:] / covariances[0])
