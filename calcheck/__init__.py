@@ -70,8 +70,7 @@ MODULES = {
 
 def __getattr__(name: str) -> Any:
     if name not in MODULES:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(MODULES[name]), name)
 
 

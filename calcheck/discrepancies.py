@@ -16,8 +16,7 @@ AXES = 3  # axes of targets and draws: rows, repeats or draws, columns
 def columns_of(name: str, values: Array) -> Array:
     """Return (n,) or (n, d) values as (n, d)."""
     if values.ndim not in (1, 2):
-        msg = f"{name} has shape {tuple(values.shape)}. Expected (n,) or (n, d), one row per observation"
-        raise DataError(msg)
+        raise DataError(f"{name} has shape {tuple(values.shape)}. Expected (n,) or (n, d), one row per observation")
     return _floating(name, values)[:, None] if values.ndim == 1 else _floating(name, values)
 
 
@@ -37,8 +36,7 @@ def rows_of(y: Array, draws: Array) -> tuple[Array, Array]:
 def _floating(name: str, values: Array) -> Array:
     """Return the values; raise unless they are floating point, as kernels and gradients require."""
     if not namespace(values).isdtype(values.dtype, "real floating"):
-        msg = f"{name} has dtype {values.dtype}. Pass a floating-point array"
-        raise DataError(msg)
+        raise DataError(f"{name} has dtype {values.dtype}. Pass a floating-point array")
     return values
 
 
@@ -46,8 +44,7 @@ def inputs_of(x: Array, n: int) -> Array:
     """Return inputs as (n, d)."""
     x = columns_of("x", x)
     if len(x) != n:
-        msg = f"x has {len(x):,} rows and y has {n:,}. Pass one input per row"
-        raise DataError(msg)
+        raise DataError(f"x has {len(x):,} rows and y has {n:,}. Pass one input per row")
     return x
 
 
@@ -63,8 +60,7 @@ def require_same_columns(**arrays: Array) -> None:
 def require_known(statistic: str) -> None:
     """Raise OptionError unless the statistic exists."""
     if statistic not in get_args(Estimator):
-        msg = f"unknown statistic {statistic!r}. Choose one of {', '.join(get_args(Estimator))}"
-        raise OptionError(msg)
+        raise OptionError(f"unknown statistic {statistic!r}. Choose one of {', '.join(get_args(Estimator))}")
 
 
 def require_two(count: int, what: str, statistic: str) -> None:

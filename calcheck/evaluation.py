@@ -416,8 +416,7 @@ def data_warnings(source: Source, predictive: Predictive | None) -> tuple[Messag
 def subsample_rows(rows: Predictions, size: int, run: Run) -> Predictions:
     """Return a random subset of the rows, in their original order."""
     if not 1 <= size <= len(rows):
-        msg = f"--subsample must be between 1 and the number of rows, {len(rows):,}, got {size}"
-        raise OptionError(msg)
+        raise OptionError(f"--subsample must be between 1 and the number of rows, {len(rows):,}, got {size}")
     chosen = run.rng(RandomStream.SUBSAMPLE).choice(len(rows), size, replace=False)
     chosen.sort()
     return rows.take(chosen)
@@ -490,8 +489,7 @@ def _refusal(metric: Metric[Any]) -> Iterator[None]:
     try:
         yield
     except NumericalError as error:
-        msg = f"{metric.info.name}: {error}"
-        raise RefusedError(msg) from error
+        raise RefusedError(f"{metric.info.name}: {error}") from error
 
 
 def _curves_at_inputs(computed: metric_protocol.FittedMetric[Metric[Any]], shown: Predictions, run: Run) -> CurveBands:

@@ -91,8 +91,7 @@ class Option:
             return _parse_any(text, self.hint)
         except ValueError:
             expected = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
-            msg = with_suggestion(expected, text, choices_of(self.hint))
-            raise OptionError(msg) from None
+            raise OptionError(with_suggestion(expected, text, choices_of(self.hint))) from None
 
     def take(self, value: Any, called: str) -> Any:
         """Return the value of typed data, as from TOML or JSON; a list becomes a tuple.
@@ -115,8 +114,7 @@ class Option:
         if _fits(value, self.hint if item is None or self.repeated else item):
             return self.parse(str(value), called)
         expected = "a list of texts" if self.repeated else _expected(self.hint)
-        msg = f"{called} takes {expected}, got {_describe(value)}"
-        raise OptionError(msg)
+        raise OptionError(f"{called} takes {expected}, got {_describe(value)}")
 
     def text(self, value: Any) -> str:
         """Return a value as it is given on the command line."""
@@ -182,16 +180,14 @@ def flag_of(field_name: str) -> str:
 def require_positive_option(name: str, value: float | None) -> None:
     """Raise an error unless an option is None or a positive, finite number."""
     if value is not None and not 0 < value < math.inf:
-        msg = f"{flag_of(name)} must be a positive number, got {value}"
-        raise OptionError(msg)
+        raise OptionError(f"{flag_of(name)} must be a positive number, got {value}")
 
 
 def require_share_option(name: str, value: float, *, closed: bool = False) -> None:
     """Raise an error unless an option is between 0 and 1, strictly unless ``closed``."""
     if not 0 < value < 1 and not (closed and value in (0, 1)):
         between = "between" if closed else "strictly between"
-        msg = f"{flag_of(name)} must lie {between} 0 and 1, got {value:g}{share_suggestion(value)}"
-        raise OptionError(msg)
+        raise OptionError(f"{flag_of(name)} must lie {between} 0 and 1, got {value:g}{share_suggestion(value)}")
 
 
 def share_suggestion(value: float) -> str:
@@ -224,20 +220,17 @@ class NotNegative:
     def __post_init__(self) -> None:
         for name in self.not_negative:
             if (getattr(self, name) or 0) < 0:
-                msg = f"{flag_of(name)} must be >= 0, got {getattr(self, name)}"
-                raise OptionError(msg)
+                raise OptionError(f"{flag_of(name)} must be >= 0, got {getattr(self, name)}")
 
 
 def require_levels_option(name: str, levels: tuple[float, ...], *, closed: bool = False) -> None:
     """Raise an error unless an option is a list of 1 to 1,000 different quantile levels; 0 and 1 only if ``closed``."""
     if not 1 <= len(levels) <= MAX_LEVELS:
-        msg = f"{flag_of(name)} takes 1 to {MAX_LEVELS:,} levels, got {len(levels):,}"
-        raise OptionError(msg)
+        raise OptionError(f"{flag_of(name)} takes 1 to {MAX_LEVELS:,} levels, got {len(levels):,}")
     for level in levels:
         require_share_option(name, level, closed=closed)
     if repeated := [level for level in levels if levels.count(level) > 1]:
-        msg = f"{flag_of(name)} must differ, got {repeated[0]:g} twice"
-        raise OptionError(msg)
+        raise OptionError(f"{flag_of(name)} must differ, got {repeated[0]:g} twice")
 
 
 def choices_of(hint: Any) -> tuple[str, ...]:

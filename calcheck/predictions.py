@@ -72,15 +72,12 @@ class Predictions:
     def __post_init__(self) -> None:
         lengths = {name: len(value) for name, value in self._parts().items()}
         if not lengths:
-            msg = "predictions are empty: give at least one of y, predictive and x"
-            raise DataError(msg)
+            raise DataError("predictions are empty: give at least one of y, predictive and x")
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
-            msg = f"row counts differ: {counts}"
-            raise DataError(msg)
+            raise DataError(f"row counts differ: {counts}")
         if not len(self):
-            msg = "there are no rows"
-            raise DataError(msg)
+            raise DataError("there are no rows")
         self._check_values()
 
     def _check_values(self) -> None:
@@ -88,18 +85,16 @@ class Predictions:
             require_moderate("y", self.y)
         if self.x is not None:
             if self.x.ndim != 2 or not self.x.shape[1]:  # noqa: PLR2004 - rows and columns
-                msg = f"x must be two-dimensional, rows by features, got shape {self.x.shape}"
-                raise DataError(msg)
+                raise DataError(f"x must be two-dimensional, rows by features, got shape {self.x.shape}")
             if not isinstance(self.x, LazyInputs):  # lazy inputs are checked on each read
                 require_moderate("x", self.x)
         if self.y is not None and self.predictive is not None:
             targets = self.y.shape[-1] if self.y.ndim > 1 else 1
             if targets != self.predictive.targets:
-                msg = (
+                raise DataError(
                     f"y has {targets} target columns, the predictions have {self.predictive.targets}."
                     " Give --mean and --std, --samples, or a loc of --dist joint-gaussian, for each target column"
                 )
-                raise DataError(msg)
             for y in np.moveaxis(self.y, 1, 0) if self.repeated else [self.y]:
                 self.predictive.validate_targets(y.reshape(len(y), *([targets] if targets > 1 else [])))
 
@@ -120,8 +115,7 @@ class Predictions:
     def targets(self) -> Values:
         """Return the targets."""
         if self.y is None:
-            msg = "there are no targets"
-            raise DataError(msg)
+            raise DataError("there are no targets")
         return self.y
 
     def inputs(self) -> Floats:
@@ -136,15 +130,13 @@ class Predictions:
     def lazy_inputs(self) -> Inputs:
         """Return the inputs, (n, d), in memory or lazy."""
         if self.x is None:
-            msg = "there are no inputs and no embedding. Pass --embedding or --inputs"
-            raise DataError(msg)
+            raise DataError("there are no inputs and no embedding. Pass --embedding or --inputs")
         return self.x
 
     def distributions(self) -> Predictive:
         """Return the predictive distributions."""
         if self.predictive is None:
-            msg = "there are no predictive distributions"
-            raise DataError(msg)
+            raise DataError("there are no predictive distributions")
         return self.predictive
 
     def row_numbers(self) -> Indices:
@@ -226,8 +218,7 @@ class Source(ABC):
         """Return all rows as one batch."""
         batches = list(self.batches())
         if not batches:
-            msg = "there are no rows"
-            raise DataError(msg)
+            raise DataError("there are no rows")
         return concat(batches)
 
     def beginning(self, count: int) -> Predictions:
@@ -405,11 +396,10 @@ def _require_same(rows: Predictions, first_row: Indices) -> None:
         if not same.all():
             row = int(np.argmin(same))
             places = rows.row_numbers()
-            msg = (
+            raise DataError(
                 f"rows {places[first_row[row]]} and {places[row]} have the same {rows.id_name} but different {what}:"
                 " repeated targets must have the same input. Choose another key with --id"
             )
-            raise DataError(msg)
 
 
 def _equal(first: AnyArray, second: AnyArray) -> Mask:

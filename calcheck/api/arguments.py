@@ -94,8 +94,7 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
     known = {spelling: option for option in options_of(chosen) for spelling in (option.field, option.name)}
     if unknown := [option for option in options if option not in known]:
         names = ", ".join(option.field for option in options_of(chosen)) or "none"
-        msg = with_suggestion(f"{name} has no option {unknown[0]!r} (options: {names})", unknown[0], known)
-        raise OptionError(msg)
+        raise OptionError(with_suggestion(f"{name} has no option {unknown[0]!r} (options: {names})", unknown[0], known))
     given = {known[key]: value for key, value in options.items()}
     return chosen(**{each.field: checked(each, value, f"{name}: {each.field}") for each, value in given.items()})
 
@@ -106,8 +105,7 @@ def selected(metrics: Metrics | None) -> list[AnyMetric]:
         return [metric(name) for name in DEFAULT_METRICS]
     chosen = [named_metric(each) for each in listed(metrics)]
     if not chosen:
-        msg = "there are no metrics to compute. Name at least one, or omit metrics for all that apply"
-        raise OptionError(msg)
+        raise OptionError("there are no metrics to compute. Name at least one, or omit metrics for all that apply")
     for each in chosen:
         if each.info.name in TWO_SAMPLE_METRICS:
             msg = f"{each.info.name} compares two samples, without predictions: use calcheck.compare_samples"
@@ -120,8 +118,7 @@ def named_metric(value: Any) -> AnyMetric:
     if isinstance(value, str):
         return metric(value)
     if not isinstance(value, Metric):
-        msg = f"metrics are names or calcheck.metric(name, …), got {value!r}"
-        raise OptionError(msg)
+        raise OptionError(f"metrics are names or calcheck.metric(name, …), got {value!r}")
     return value
 
 
@@ -164,8 +161,7 @@ def checked_count(name: str, value: Any) -> int:
     """Return a number of rows or permutations, an integer >= 0."""
     count: int = checked(Option(name, int, 0), value, name)
     if count < 0:
-        msg = f"{name} must be >= 0, got {count}"
-        raise OptionError(msg)
+        raise OptionError(f"{name} must be >= 0, got {count}")
     return count
 
 
@@ -184,8 +180,7 @@ def open_source(
     Columns of times or clusters have no other role: they are no targets unless a keyword names them.
     """
     if isinstance(data, (Source, Predictions)) and columns:
-        msg = f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read"
-        raise OptionError(msg)
+        raise OptionError(f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read")
     source = InMemory(data) if isinstance(data, Predictions) else data
     source = source if isinstance(source, Source) else read(source, **columns)
     if not isinstance(source, FileSource):
@@ -201,18 +196,16 @@ def are_datasets(models: Any) -> bool:
     found = {str(name): each for name, each in models.items() if _is_dataset(each)}
     others = [name for name, each in models.items() if not _is_dataset(each)]
     if found and others:
-        msg = (
+        raise OptionError(
             f"{next(iter(found))!r} holds models, and {others[0]!r} is a model: pass models, {{'a': frame}}, or data"
             " sets of models, {'boston': {'a': frame}}"
         )
-        raise OptionError(msg)
     for dataset, own in found.items():
         if nested := [name for name, each in own.items() if _is_dataset(each)]:
             msg = f"{nested[0]!r} of {dataset!r} holds models: data sets hold models, and no further data sets"
             raise OptionError(msg)
     if found and len(found) < len(models):
-        msg = f"data sets need different names, got {', '.join(map(repr, models))}"
-        raise OptionError(msg)
+        raise OptionError(f"data sets need different names, got {', '.join(map(repr, models))}")
     return bool(found)
 
 
@@ -243,11 +236,9 @@ def named_models(
 def require_varied(vary: Any) -> None:
     """Raise unless there are settings to vary."""
     if not isinstance(vary, Mapping):
-        msg = f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}'
-        raise OptionError(msg)
+        raise OptionError(f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}')
     if not vary:
-        msg = 'sweep needs a setting to vary: {"lambda_": [0.01, 0.1]} or {"subsample": [0.25, 0.5]}'
-        raise OptionError(msg)
+        raise OptionError('sweep needs a setting to vary: {"lambda_": [0.01, 0.1]} or {"subsample": [0.25, 0.5]}')
 
 
 def require_conditional(metrics: Sequence[AnyMetric]) -> None:
@@ -290,6 +281,5 @@ def new_rows(new: Data, source: Source, also: tuple[str, ...]) -> Source:
 def require_results(report: Report) -> Report:
     """Return a report that has results."""
     if not report.results:
-        msg = f"no metric applies. {skip_reasons(report)}"
-        raise DataError(msg)
+        raise DataError(f"no metric applies. {skip_reasons(report)}")
     return report

@@ -249,8 +249,7 @@ def compare_samples(
     """
     compared = metric_of_samples(arguments.named_metric(metric))
     if grid is not None and not compared.info.conditional:
-        msg = f"grid sets evaluation points, which {compared.info.name} does not have. Omit it"
-        raise OptionError(msg)
+        raise OptionError(f"grid sets evaluation points, which {compared.info.name} does not have. Omit it")
     request = KeywordRequest({"a": first, "b": second, "at": at, "grid": grid, "options": options}, Options)
     return InteractiveReport.from_report(compare_two_samples(request, compared), request.rows)
 
@@ -367,8 +366,7 @@ def reject(
     1  std     50 %   221  44.83
     """
     if cce is not None and not isinstance(cce, METRICS[CCE]):
-        msg = f'cce is calcheck.metric("cce", …), got {cce!r}'
-        raise OptionError(msg)
+        raise OptionError(f'cce is calcheck.metric("cce", …), got {cce!r}')
     return report_of("reject", locals(), Options)
 
 

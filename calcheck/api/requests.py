@@ -70,8 +70,7 @@ class KeywordRequest(Request):
         stated = {name: value is not None for name, value in vars(self._run.dependence).items()}
         unweighted = {"at": self.data("at") is not None, "pictures": bool(self.data("pictures")) and not plots}
         for name in (name for name, given in {**stated, **unweighted}.items() if given):
-            msg = f"{name} does not apply to weighted means (weights): pass only one of them"
-            raise OptionError(msg)
+            raise OptionError(f"{name} does not apply to weighted means (weights): pass only one of them")
         if applicable and self.data("metrics") is None:
             return weighted_forms(metrics, weights)
         return [weighted(each, weights) for each in metrics], []

@@ -137,8 +137,7 @@ class Picture:
     def __post_init__(self) -> None:
         marks = sum(_size(mark) for panel in self.panels for mark in panel.marks)
         if marks > MAX_MARKS:
-            msg = f"the picture has {marks:,} marks, at most {MAX_MARKS:,} are drawn"
-            raise ValueError(msg)
+            raise ValueError(f"the picture has {marks:,} marks, at most {MAX_MARKS:,} are drawn")
 
 
 def _size(mark: Mark) -> int:

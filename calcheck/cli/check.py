@@ -94,8 +94,7 @@ def read_base(options: AgainstOptions, named: Sequence[str] | None, settings: Se
         return _report_base(options, allowed, given)
     if not options.no_worse or build(RowOptions, given).subsample is not None:
         problem = "with --no-worse" if not options.no_worse else "without --subsample"
-        msg = f"--against {options.against}: predictions can be a baseline only {problem}"
-        raise OptionError(msg)
+        raise OptionError(f"--against {options.against}: predictions can be a baseline only {problem}")
     metrics = inputs_and_outputs.select_metrics(named, settings, given[inputs_and_outputs.LEVEL])
     source = inputs_and_outputs.open_source(options.against, given, metrics, narrow=False)
     return Base(options.against, (), tuple(metrics), allowed, no_worse=True, predictions=source)
@@ -111,8 +110,7 @@ def _report_base(options: AgainstOptions, allowed: Allowed, given: dict[str, Any
         _require_comparable(report)
         metrics = tuple(_metric(stored) for stored in report.results)
     except OptionError as error:
-        msg = f"{name} cannot be used as a baseline: {error}"
-        raise FileError(msg) from error
+        raise FileError(f"{name} cannot be used as a baseline: {error}") from error
     predictions, unpaired = _predictions(report, metrics, given) if options.no_worse else (None, "")
     return Base(name, report.results, metrics, allowed, options.no_worse, predictions, unpaired)
 
@@ -170,8 +168,7 @@ def _require_comparable(base: Report) -> None:
     }
     for problem, found in problems.items():
         if found:
-            msg = f"{problem}. Use a report from calcheck evaluate FILE --format json"
-            raise OptionError(msg)
+            raise OptionError(f"{problem}. Use a report from calcheck evaluate FILE --format json")
 
 
 def _metric(stored: Result) -> Metric[Any]:
@@ -207,8 +204,7 @@ def rules_of(options: RuleOptions, config: Config) -> Rules:
         except OptionError as error:
             if texts:
                 raise
-            msg = f"{config.path}, [gates] {table}: {error}"
-            raise FileError(msg) from error
+            raise FileError(f"{config.path}, [gates] {table}: {error}") from error
     _explain_aliases(found)
     return found
 
@@ -218,8 +214,7 @@ def metrics_of_rules(rules: Rules, metrics: Sequence[Metric[Any]], settings: Set
     for rule, _ in rules:
         if rule.is_sliced or rule.is_monitored:
             what, command = ("groups", "check --by") if rule.is_sliced else ("a monitored model", "monitor")
-            msg = f"rule {rule.text!r} is about {what}: use calcheck {command}"
-            raise OptionError(msg)
+            raise OptionError(f"rule {rule.text!r} is about {what}: use calcheck {command}")
     known = {metric.info.name for metric in metrics}
     wanted = [name for rule, _ in rules for name in rule.metrics() if name not in known]
     return [*metrics, *(inputs_and_outputs.select_metrics(wanted, settings) if wanted else [])]
@@ -268,16 +263,14 @@ def _explain_aliases(rules: Rules) -> None:
 def _configured(config: Config) -> dict[str, list[str]]:
     """Return the rules in the settings file as text; a single rule may be given without a list."""
     if unknown := [name for name in config.gates if name not in TABLES]:
-        msg = f"{config.path}, [gates]: unknown key {unknown[0]!r}. Available keys: {', '.join(TABLES)}"
-        raise FileError(msg)
+        raise FileError(f"{config.path}, [gates]: unknown key {unknown[0]!r}. Available keys: {', '.join(TABLES)}")
     return {table: _texts(config.gates.get(table, []), f"{config.path}, [gates] {table}") for table in TABLES}
 
 
 def _texts(value: Any, where: str) -> list[str]:
     texts = value if isinstance(value, list) else [value]
     if not all(isinstance(text, str) for text in texts):
-        msg = f"{where} must be a rule, e.g. 'ece > 0.05', or a list of rules, got {value!r}"
-        raise FileError(msg)
+        raise FileError(f"{where} must be a rule, e.g. 'ece > 0.05', or a list of rules, got {value!r}")
     return texts
 
 
@@ -427,6 +420,5 @@ class Requirements:
         compared = () if source is None else self.base.gates(report, source, run)
         report = replace(report, gates=(*gates, *compared))
         if self.checked and not report.gates:
-            msg = f"{source.name if source else report.input.files[0].path}: {NO_VERDICT}"
-            raise FileError(msg)
+            raise FileError(f"{source.name if source else report.input.files[0].path}: {NO_VERDICT}")
         return report

@@ -191,11 +191,9 @@ def _require_groups_only(files: Sequence[str], given: dict[str, Any]) -> None:
     """Raise if an option is given that groups do not have, or several files."""
     for name in NOT_BY_GROUP:
         if given.get(name):
-            msg = f"{flag_of(name)} does not apply to groups (--by): pass only one of them"
-            raise OptionError(msg)
+            raise OptionError(f"{flag_of(name)} does not apply to groups (--by): pass only one of them")
     if len(files) > 1:
-        msg = f"--by compares groups of one FILE, got {len(files)} files"
-        raise OptionError(msg)
+        raise OptionError(f"--by compares groups of one FILE, got {len(files)} files")
 
 
 def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
@@ -266,8 +264,7 @@ def _require_outputs(
             raise OptionError(msg)
         for name in OF_ONE_FILE:
             if given.get(name):
-                msg = f"{flag_of(name)} is for one model: pass one FILE, got {len(files)}"
-                raise OptionError(msg)
+                raise OptionError(f"{flag_of(name)} is for one model: pass one FILE, got {len(files)}")
     reads = [name for source in sources for name in source.reads()] if sources else files
     pointwise = build(study_options.PointwiseOptions, given).pointwise
     plot = build(study_options.PlotOptions, given).plot
@@ -338,8 +335,7 @@ def _evaluate_in_memory(
     if plan.strict:
         inputs_and_outputs.require_nothing_skipped(report, source)
     if not report.results and not plan.required.checked:
-        msg = f"{source.name}: no metric applies. {skip_reasons(report)}"
-        raise FileError(msg)
+        raise FileError(f"{source.name}: no metric applies. {skip_reasons(report)}")
     return report
 
 

@@ -77,8 +77,7 @@ def print_schema(
     from calcheck.storage.schema import SCHEMAS
 
     if of not in SCHEMAS:
-        msg = f"unknown schema {of!r}. Available schemas: {', '.join(SCHEMAS)}"
-        raise OptionError(msg)
+        raise OptionError(f"unknown schema {of!r}. Available schemas: {', '.join(SCHEMAS)}")
     sys.stdout.write(json.dumps(SCHEMAS[of](), indent=2) + "\n")
 
 

@@ -188,8 +188,7 @@ def select_metrics(
 def require_groups(given: dict[str, Any], by: Sequence[Any] | None) -> None:
     """Raise if metrics are to be fitted to groups, and no columns form groups."""
     if build(study_options.RefitOptions, given).refit and not by:
-        msg = "--refit applies to groups: also pass the columns that form them, e.g. --by sex"
-        raise OptionError(msg)
+        raise OptionError("--refit applies to groups: also pass the columns that form them, e.g. --by sex")
 
 
 def weigh_applicable(
@@ -219,8 +218,7 @@ def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any], *, plots: bool 
 
     for name in UNWEIGHTED:
         if given.get(name) and not (plots and name == "plot"):
-            msg = f"{flag_of(name)} does not apply to weighted means (--weights): pass only one of them"
-            raise OptionError(msg)
+            raise OptionError(f"{flag_of(name)} does not apply to weighted means (--weights): pass only one of them")
     return [weighted(metric, weights) for metric in metrics]
 
 
@@ -328,8 +326,7 @@ def require_outputs(
 def require_shown(given: dict[str, Any]) -> None:
     """Raise if the format of the report has no place for the rows with extreme values."""
     if given["format"] == "csv" and (given.get("worst") or given.get("best")):
-        msg = "--format csv cannot show --worst and --best: use another format, or --pointwise"
-        raise OptionError(msg)
+        raise OptionError("--format csv cannot show --worst and --best: use another format, or --pointwise")
 
 
 def require_only(
@@ -339,8 +336,7 @@ def require_only(
     for parameter in declared:
         name = parameter.name
         if name not in allowed and given.get(name, parameter.default) not in (parameter.default, None, False, ()):
-            msg = f"{flag_of(name)} does not apply to {what}: {remedy}"
-            raise OptionError(msg)
+            raise OptionError(f"{flag_of(name)} does not apply to {what}: {remedy}")
 
 
 def require_nothing_skipped(report: Report, *sources: FileSource) -> None:
@@ -352,5 +348,4 @@ def refuse_skipped(skipped: Sequence[Skipped], *sources: FileSource, several: bo
     """Raise if there are skipped metrics; see :func:`require_nothing_skipped`."""
     for each in skipped:
         begin = f"{each.metric} " if each.code == "inapplicable" else f"{each.metric}: " if several else ""
-        msg = f"{' and '.join(source.name for source in sources)}: {begin}{each.reason}"
-        raise FileError(msg)
+        raise FileError(f"{' and '.join(source.name for source in sources)}: {begin}{each.reason}")

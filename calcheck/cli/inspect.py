@@ -79,8 +79,7 @@ def _convert(file: str, **given: Any) -> None:
 
     path = build(ConvertOptions, given).output
     if path is None:
-        msg = "convert needs an output file: pass -o PATH"
-        raise OptionError(msg)
+        raise OptionError("convert needs an output file: pass -o PATH")
     suffix_of(path)
     source = file_source(file, given, contents="any", narrow=True)
     require_writable([path], source.reads())
@@ -152,8 +151,7 @@ def _require_picture(options: PredictionPlotOptions, source: FileSource) -> None
     from calcheck.storage.atomic_write import require_writable
 
     if options.plot_by and not options.plot:
-        msg = "--plot-by sets what the picture shows: also pass --plot FILE"
-        raise OptionError(msg)
+        raise OptionError("--plot-by sets what the picture shows: also pass --plot FILE")
     if options.plot:
         require_image(options.plot)
         require_writable([options.plot], source.reads())

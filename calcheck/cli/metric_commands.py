@@ -136,11 +136,10 @@ def _require_polynomial(metric: Metric[Any], source: FileSource) -> None:
     changed = [option.flag for option in given if getattr(metric, option.field) != option.default]
     if not changed or "polynomial" in (kernel := _kernel_x(metric, source), getattr(metric, "kernel_y", "rbf")):
         return
-    msg = (
+    raise OptionError(
         f"{changed[0]} is for polynomial kernels, and the kernel on inputs is {kernel}: pass --kernel-x polynomial, or"
         f" remove {changed[0]}"
     )
-    raise OptionError(msg)
 
 
 def _kernel_x(metric: Metric[Any], source: FileSource) -> str:
@@ -165,6 +164,5 @@ def _picture_options(given: dict[str, Any]) -> tuple[str | None, tuple[str, ...]
     """Return the file of the picture, and the columns along which it shows the metric."""
     plot, by = build(options.PlotOptions, given).plot, build(options.PlotByOptions, given).plot_by or ()
     if by and not plot:
-        msg = "--plot-by sets what the picture shows: also pass --plot FILE"
-        raise OptionError(msg)
+        raise OptionError("--plot-by sets what the picture shows: also pass --plot FILE")
     return plot, by

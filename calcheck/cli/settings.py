@@ -57,8 +57,7 @@ def read_config(path: Path) -> Config:
     """Return the settings of one file; of a ``pyproject.toml``, those in ``[tool.calcheck]``."""
     found = _read(path)
     if found is None:
-        msg = f"{_called(path)} has no table [{TABLE}]"
-        raise FileError(msg)
+        raise FileError(f"{_called(path)} has no table [{TABLE}]")
     return found
 
 
@@ -73,11 +72,9 @@ def _read(path: Path) -> Config | None:
             raise FileError(msg)
         text = content.decode("utf-8")
     except OSError as error:
-        msg = f"cannot read the settings in {_called(path)}: {error.strerror}"
-        raise FileError(msg) from error
+        raise FileError(f"cannot read the settings in {_called(path)}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        msg = f"{_called(path)} is not valid TOML: it is not encoded in UTF-8"
-        raise FileError(msg) from error
+        raise FileError(f"{_called(path)} is not valid TOML: it is not encoded in UTF-8") from error
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also raised for very long numbers and deeply nested lists
@@ -101,8 +98,7 @@ def _read(path: Path) -> Config | None:
 
 def _table(path: Path, name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        msg = f"{_called(path)}: {name} must be a table [{name}], got {value!r}"
-        raise FileError(msg)
+        raise FileError(f"{_called(path)}: {name} must be a table [{name}], got {value!r}")
     return value
 
 
@@ -269,11 +265,9 @@ class Settings:
             _, option = next(self._meant(name, commands), ("", None))
             if option is None:
                 known = [option.flag.removeprefix("--") for each in commands for option in self._options[each]()]
-                msg = f"{where} is not an option.{_similar(key, known)}"
-                raise FileError(msg)
+                raise FileError(f"{where} is not an option.{_similar(key, known)}")
             if name in found:
-                msg = f"{where} is set twice: also as {found[name][1].partition(' ')[0]}"
-                raise FileError(msg)
+                raise FileError(f"{where} is set twice: also as {found[name][1].partition(' ')[0]}")
             found[name] = (value, where)
             self._require_allowed(name, value, where, commands)
         return found
@@ -282,11 +276,10 @@ class Settings:
         """Raise unless an option may be set in a file, and takes the value in at least one of the commands."""
         command, option = next(self._meant(name, commands))
         if option.by_hand:
-            msg = (
+            raise FileError(
                 f"{where} is not allowed: {option.by_hand} cannot be set in a file. Pass {option.flag} on the command"
                 f" line, or set {variable(command, option)}"
             )
-            raise FileError(msg)
         if not any(_takes(each, value) for _, each in self._meant(name, commands)):
             option.take(value, where)
 

@@ -73,8 +73,7 @@ def _summed(
     options = build(StateOptions, given)
     for name in inputs_and_outputs.OF_ROWS:
         if given.get(name):
-            msg = f"{flag_of(name)} needs all rows in memory, and streaming keeps none: omit it"
-            raise OptionError(msg)
+            raise OptionError(f"{flag_of(name)} needs all rows in memory, and streaming keeps none: omit it")
     source = inputs_and_outputs.open_source(file, given, metrics, narrow=False)
     reads = [*source.reads(), *([options.settings_from] if options.settings_from else [])]
     _require_writable(given, {"--save-state": options.save_state, "--checkpoint": options.checkpoint}, reads)
@@ -158,8 +157,7 @@ def _named(like: State, path: str | None, name: str) -> Metric[Any]:
     """Return a metric of a state."""
     metrics = _metrics_of(like)
     if name not in metrics:
-        msg = f"{path} does not contain {name}. It contains: {', '.join(metrics)}"
-        raise OptionError(msg)
+        raise OptionError(f"{path} does not contain {name}. It contains: {', '.join(metrics)}")
     return metrics[name]
 
 
@@ -172,11 +170,10 @@ def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, 
         requested, stored = getattr(metric, each.field), getattr(theirs, each.field)
         if requested != stored:
             value = "its default" if stored is None else each.text(stored)
-            msg = (
+            raise OptionError(
                 f"{each.flag} {each.text(requested)} contradicts --settings-from {path}, which has {value}: omit"
                 f" {each.flag}"
             )
-            raise OptionError(msg)
     return theirs
 
 

@@ -140,8 +140,7 @@ class CommandRequest(Request):
 
     def open_samples(self, *data: str, narrow: bool = False) -> list[FileSource]:
         if data == (inputs_and_outputs.STDIN, inputs_and_outputs.STDIN):
-            msg = "only one file can be read from standard input: pass the other by its file name"
-            raise OptionError(msg)
+            raise OptionError("only one file can be read from standard input: pass the other by its file name")
         return super().open_samples(*data, narrow=narrow)
 
     def models(
@@ -267,8 +266,7 @@ def refuse(names: Iterable[str], given: dict[str, Any], what: str, remedy: str) 
     """Raise if an option was given that does not apply to what the command does."""
     for name in names:
         if is_given(given, name):
-            msg = f"{flag_of(name)} does not apply to {what}: {remedy}"
-            raise OptionError(msg)
+            raise OptionError(f"{flag_of(name)} does not apply to {what}: {remedy}")
 
 
 def files_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
@@ -277,13 +275,11 @@ def files_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
     for file in files:
         folder = PurePath(split_options(file)[0]).parent
         if not folder.name:
-            msg = f"--by-folder needs files named DATASET/MODEL, got {file}"
-            raise OptionError(msg)
+            raise OptionError(f"--by-folder needs files named DATASET/MODEL, got {file}")
         group = found.setdefault(folder.name, [])
         others = {PurePath(split_options(each)[0]).parent for each in group} - {folder}
         if others:
-            msg = f"--by-folder needs folders with different names, got {others.pop()} and {folder}"
-            raise OptionError(msg)
+            raise OptionError(f"--by-folder needs folders with different names, got {others.pop()} and {folder}")
         group.append(file)
     return found
 
@@ -305,11 +301,10 @@ def open_models(
     described, name = fit[0], next(iter(problems))
     converted = PurePath(described.name).stem + "-converted.parquet"
     command = shlex.join(["calcheck", "inspect", described.name, *described.explicit(), "-o", converted])
-    msg = (
+    raise FileError(
         f"{problems[name]}. The column options describe {described.name}, but not {name}, and apply to all files: run"
         f" {command}, then pass {converted} without these options"
     )
-    raise FileError(msg)
 
 
 def _open_model(
@@ -355,12 +350,10 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
     """
     plain = [split_options(file)[0] for file in files]
     if plain.count(inputs_and_outputs.STDIN) > 1:
-        msg = "only one file can be read from standard input: pass the others by their file names"
-        raise OptionError(msg)
+        raise OptionError("only one file can be read from standard input: pass the others by their file names")
     if names is not None:
         if len(names) != len(files) or len(set(names)) < len(names):
-            msg = f"--names needs {len(files)} different names, one per file, got {','.join(names)!r}"
-            raise OptionError(msg)
+            raise OptionError(f"--names needs {len(files)} different names, one per file, got {','.join(names)!r}")
         return list(names)
     paths = [PurePath("stdin" if file == inputs_and_outputs.STDIN else file) for file in plain]
     for depth in range(1, max(len(path.parts) for path in paths) + 1):

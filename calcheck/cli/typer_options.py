@@ -51,18 +51,16 @@ def select_format(context: Any, options: Sequence[Option]) -> None:
         _require_format(output, given)
         return
     if given is not None and given not in suffixed:
-        msg = (
+        raise OptionError(
             f"--format {given} and --output {output} contradict each other: its extension selects {suffixed[0]}. Omit"
             " --format, or use another extension"
         )
-        raise OptionError(msg)
     available = choices_of(declared["format"].hint)
     if suffixed[0] not in available:
-        msg = (
+        raise OptionError(
             f"--output {output} selects the format {suffixed[0]}, which {context.command_path} does not have. Its"
             f" formats: {', '.join(available)}"
         )
-        raise OptionError(msg)
     context.params["format"] = given or suffixed[0]
 
 
@@ -269,8 +267,7 @@ def _given(option: Option, given: Mapping[str, Any]) -> Any:
     if option.off is None or not given.get(option.off.field):
         return value
     if value is not None:
-        msg = f"{option.flag} and {option.off.flag} contradict each other: pass only one of them"
-        raise OptionError(msg)
+        raise OptionError(f"{option.flag} and {option.off.flag} contradict each other: pass only one of them")
     return 0
 
 
@@ -362,8 +359,7 @@ def _converted(option: Option, name: str | None, context: Any, value: Any) -> An
     if option.repeated:
         return tuple(value) if source == "COMMANDLINE" else tuple(text.strip() for text in value if text.strip())
     if not value:
-        msg = f"{called} needs a value, got none"
-        raise OptionError(msg)
+        raise OptionError(f"{called} needs a value, got none")
     return option.parse(value, called)
 
 

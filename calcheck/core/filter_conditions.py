@@ -34,8 +34,7 @@ class Condition:
         found = [cls(text[: match.start()], match[0], text[match.end() :]) for match in OPERATOR.finditer(text)]
         found = [each for each in found if each.column.strip()]
         if not found:
-            msg = f"--filter must be COLUMN=VALUE, or have one of != < <= > >= instead of =, got {text!r}"
-            raise OptionError(msg)
+            raise OptionError(f"--filter must be COLUMN=VALUE, or have one of != < <= > >= instead of =, got {text!r}")
         exact = (each for each in found if each.column in columns)
         stripped = (cls(each.column.strip(), each.operator, each.value.strip()) for each in found)
         return next(exact, next((each for each in stripped if each.column in columns), found[0]))

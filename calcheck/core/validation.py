@@ -16,8 +16,7 @@ def concat_columns(parts: list[AnyArray], name: str) -> AnyArray:
     """Return batches of rows concatenated into one array."""
     lengths = {part.shape[1:] for part in parts}
     if len(lengths) > 1:
-        msg = f"{name} is ragged: its rows have from {min(lengths)} to {max(lengths)} values"
-        raise DataError(msg)
+        raise DataError(f"{name} is ragged: its rows have from {min(lengths)} to {max(lengths)} values")
     return np.concatenate(parts)
 
 

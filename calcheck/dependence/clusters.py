@@ -228,8 +228,7 @@ def column_labels(rows: Predictions, column: str) -> Indices:
         missing, values = np.array([each is None for each in values]) | missing, values.astype(str)
     if missing.any():
         row = int(rows.row_numbers()[np.argmax(missing)])
-        msg = f"column {column!r} has no value in row {row:,}. Fill it, or remove such rows (--filter)"
-        raise DataError(msg)
+        raise DataError(f"column {column!r} has no value in row {row:,}. Fill it, or remove such rows (--filter)")
     return np.unique(values, return_inverse=True)[1].reshape(len(values))
 
 
@@ -246,8 +245,7 @@ def _values(rows: Predictions, column: str) -> AnyArray:
         return np.asarray(rows.columns[column])
     if rows.id is not None and column == rows.id_name:
         return np.asarray(rows.id)
-    msg = f"there is no column {column!r} {listed_columns(list(rows.columns), column)}"
-    raise DataError(msg)
+    raise DataError(f"there is no column {column!r} {listed_columns(list(rows.columns), column)}")
 
 
 def _by_column(rows: Predictions, column: str) -> Clusters:
@@ -307,8 +305,7 @@ def _raise_too_few(time: str | None, length: int | None, count: int) -> None:
         raise OptionError(msg)
     where = "the file has" if time is None else f"column {time!r} has"
     unit = "rows" if time is None else "different times"
-    msg = f"{where} {count} {unit}: at least {FEWEST_BLOCKS} are needed to measure their dependence"
-    raise DataError(msg)
+    raise DataError(f"{where} {count} {unit}: at least {FEWEST_BLOCKS} are needed to measure their dependence")
 
 
 def series_dependence(scores: Values, place: Indices) -> Autoregression:

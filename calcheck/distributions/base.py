@@ -41,8 +41,7 @@ class Predictive(ABC):
         shapes = {field.name: np.shape(getattr(self, field.name)) for field in fields(self)}
         if len(set(shapes.values())) > 1:
             listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-            msg = f"the parameters of {self.family} differ in shape: {listed}"
-            raise DataError(msg)
+            raise DataError(f"the parameters of {self.family} differ in shape: {listed}")
 
     def validate_targets(self, y: Values) -> None:  # noqa: B027 - most families allow any target
         """Raise an error unless the targets y, (n,) or (n, t), are possible values of the family."""
@@ -142,8 +141,7 @@ class Predictive(ABC):
 
     def rescale(self, shift: Values, factor: Values) -> Predictive:  # noqa: ARG002 - for overrides
         """Return distributions moved by a shift, (n,), and stretched about their centers by a factor, (n,), > 0."""
-        msg = f"{self.display_name} cannot be scaled: the result would be of another family"
-        raise DataError(msg)
+        raise DataError(f"{self.display_name} cannot be scaled: the result would be of another family")
 
     def spread(self) -> Values:
         """Return the unit of :meth:`rescale`, (n,), > 0: scales of location-scale families, else deviations."""
@@ -205,8 +203,7 @@ class Predictive(ABC):
 
     def log_prob(self, y: Values) -> Values:  # noqa: ARG002 - used by families with a density
         """Return log densities, or log probabilities for counts, (n,); -inf where y_i is impossible."""
-        msg = f"distributions given by {self.family} have no density"
-        raise DataError(msg)
+        raise DataError(f"distributions given by {self.family} have no density")
 
     def joint_log_prob(self, y: Values) -> Values:
         """Return log densities, or log probabilities, of target vectors y (n, t), (n,), for t >= 2 targets.
@@ -252,11 +249,10 @@ class Predictive(ABC):
 
     def raw_moments(self, order: int) -> Values:
         """Return E Y_i^k for k = 0, …, order, (n, order + 1), in powers of the unit; not finite if they overflow."""
-        msg = (
+        raise DataError(
             f"{self.display_name} distributions have no moments of order {order}, which a polynomial kernel on targets"
             " needs. Pass --kernel-y rbf"
         )
-        raise DataError(msg)
 
     def mixed_moments(self, exponents: Indices) -> Values:
         """Return E prod_c Y_ic^e_jc, (n, q), for exponents e, (q, t)."""

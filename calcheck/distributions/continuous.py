@@ -59,8 +59,7 @@ class LocationScale(Continuous):
 
     def standard_partial_mean(self, z: Values) -> Values:  # noqa: ARG002 - for overrides
         """Return the integral of x f_i(x) from -inf to z_i for the density f_i of Z_i, (n,), <= 0."""
-        msg = f"distributions of the family {self.family} have no partial means"
-        raise DataError(msg)
+        raise DataError(f"distributions of the family {self.family} have no partial means")
 
     @abstractmethod
     def standard_draws(self, rng: Random, size: int) -> Values:
@@ -313,8 +312,7 @@ class Cauchy(LocationScale):
         return np.asarray(self.scale * (z * centered - 2 * np.log(np.hypot(1, z) / 2) / np.pi))
 
     def _raise_undefined(self, what: str) -> NoReturn:
-        msg = f"a cauchy distribution has no {what}"
-        raise DataError(msg)
+        raise DataError(f"a cauchy distribution has no {what}")
 
     def standard_cdf(self, z: Values) -> Values:
         return np.asarray(np.arctan2(1, -z) / np.pi)  # accurate for small probabilities
@@ -384,11 +382,10 @@ class StudentT(LocationScale):
     def _require_df_above(self, least: int, without: str) -> None:
         """Raise an error unless df > least in all rows."""
         if lacking := int(np.sum(self.df <= least)):
-            msg = (
+            raise DataError(
                 f"{lacking:,} of {len(self):,} {self.family} distributions have no {without}"
                 f" ({self.df_label} <= {least})"
             )
-            raise DataError(msg)
 
     def mean(self) -> Values:
         self._require_df_above(1, "mean")

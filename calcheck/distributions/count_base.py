@@ -128,11 +128,10 @@ class Counts(Predictive):
         while (short := self.rate(mode + step) < TAIL_RATE).any():
             step[short] *= 2
             if (step > LARGEST_SUPPORT * stride).any():
-                msg = (
+                raise DataError(
                     f"a {self.family} distribution with mean {mode[np.argmax(step / stride)]:.4g} spreads over more"
                     f" than {LARGEST_SUPPORT:,} values. Describe it as a Gaussian (--mean, --std) instead"
                 )
-                raise DataError(msg)
         high = self._tail_limit(mode, mode + step, stride)
         low = self._tail_limit(mode, np.zeros_like(mode), stride)
         return np.floor(low / stride) * stride, np.ceil(high / stride) * stride

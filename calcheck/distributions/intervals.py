@@ -61,8 +61,7 @@ class Intervals(Predictive):
         self._require_levels()
         for name, values in {"lower": self.lower, "upper": self.upper}.items():
             if values.shape[1:] != self.levels.shape:
-                msg = f"{name} limits must be rows by {len(self.levels)} levels, got shape {values.shape}"
-                raise DataError(msg)
+                raise DataError(f"{name} limits must be rows by {len(self.levels)} levels, got shape {values.shape}")
             require(name, ~np.isnan(values), "must be numbers", "Pass --nan-policy omit to drop these rows.")
             require_moderate(name, np.where(np.isinf(values), 0.0, values))
         require("lower", self.lower <= self.upper, "must not be above the upper limit", "Are the columns exchanged?")
@@ -83,11 +82,10 @@ class Intervals(Predictive):
         widths = self.upper - self.lower
         for small, large in pairwise(order.tolist()):
             if len(self) and (widths[:, large] < widths[:, small]).all():
-                msg = (
+                raise DataError(
                     f"all intervals at the level {self.levels[large]:g} are narrower than those at"
                     f" {self.levels[small]:g}. Are the levels in the order of the intervals?"
                 )
-                raise DataError(msg)
 
     def _listed(self) -> str:
         return ", ".join(f"{level:g}" for level in self.levels) or "none"
@@ -122,8 +120,7 @@ class Intervals(Predictive):
         """Return the intervals followed by those of others."""
         for other in others:
             if not np.array_equal(other.levels, self.levels):
-                msg = f"{self.display_name} and {other.display_name} cannot be joined: their levels differ"
-                raise DataError(msg)
+                raise DataError(f"{self.display_name} and {other.display_name} cannot be joined: their levels differ")
         parts = (self, *others)
         joined = {name: concat_columns([getattr(part, name) for part in parts], name) for name in self._arrays()}
         return replace(self, **joined)
@@ -140,8 +137,7 @@ class Intervals(Predictive):
         """Return the place of a level among the levels."""
         place = int(np.argmin(np.abs(self.levels - level)))
         if abs(self.levels[place] - level) > LEVEL_TOLERANCE:
-            msg = f"there is no interval at the level {level:g} (levels: {self._listed()})"
-            raise DataError(msg)
+            raise DataError(f"there is no interval at the level {level:g} (levels: {self._listed()})")
         return place
 
     def central_interval(self, level: float) -> tuple[Values, Values]:

@@ -297,11 +297,10 @@ def from_covariance(loc: Values, covariance: Values) -> JointGaussian:
 def _require_several_targets(loc: Values) -> None:
     if loc.ndim != 2 or loc.shape[1] < PAIR:  # noqa: PLR2004 - rows and targets
         found = loc.shape[1] if loc.ndim == 2 else f"shape {loc.shape}"  # noqa: PLR2004
-        msg = (
+        raise DataError(
             f"joint normal distributions need a mean loc for each of at least 2 targets, got {found}. For one target,"
             " pass --dist gaussian"
         )
-        raise DataError(msg)
 
 
 def _matrices(name: str, values: Values, t: int) -> Values:
@@ -311,11 +310,10 @@ def _matrices(name: str, values: Values, t: int) -> Values:
         return numbers.reshape(-1, t, t)
     rows, columns = np.tril_indices(t)
     if numbers.shape[1] != len(rows):
-        msg = (
+        raise DataError(
             f"{name} has {numbers.shape[1]} numbers per row, and loc has {t}: {name} needs {len(rows)}, the lower"
             f" triangle row by row, or {t * t}"
         )
-        raise DataError(msg)
     matrices = np.zeros((len(numbers), t, t))
     matrices[:, rows, columns] = numbers
     return matrices

@@ -34,8 +34,7 @@ class Mixture(Continuous):
     def __post_init__(self) -> None:
         self.require_equal_lengths()
         if self.loc.ndim != GROUP_AXES or not self.loc.shape[1]:
-            msg = f"the parameters of a mixture must be rows by components, got shape {self.loc.shape}"
-            raise DataError(msg)
+            raise DataError(f"the parameters of a mixture must be rows by components, got shape {self.loc.shape}")
         require_moderate("loc", self.loc)
         require_positive("scale", self.scale)
         require_moderate("weight", self.weight)

@@ -55,15 +55,12 @@ class Quantiles(Predictive):
         self.hold_in_double()
         listed = ", ".join(f"{level:g}" for level in self.levels)
         if len(self.levels) < MIN_LEVELS:
-            msg = f"quantiles need at least two levels, got {listed or 'none'}"
-            raise DataError(msg)
+            raise DataError(f"quantiles need at least two levels, got {listed or 'none'}")
         inside = (self.levels > 0) & (self.levels < 1)
         if not inside.all() or not (np.diff(self.levels) > 0).all():
-            msg = f"levels of quantiles must increase and lie strictly between 0 and 1, got {listed}"
-            raise DataError(msg)
+            raise DataError(f"levels of quantiles must increase and lie strictly between 0 and 1, got {listed}")
         if self.values.shape[1:] != self.levels.shape:
-            msg = f"quantiles must be rows by {len(self.levels)} levels, got shape {self.values.shape}"
-            raise DataError(msg)
+            raise DataError(f"quantiles must be rows by {len(self.levels)} levels, got shape {self.values.shape}")
         require_moderate("quantiles", self.values)
         require("quantiles", self.values[:, 1:] >= self.values[:, :-1], "must be nondecreasing (no crossing)")
 
@@ -100,8 +97,7 @@ class Quantiles(Predictive):
         for other in others:
             if not np.array_equal(other.levels, self.levels):
                 listed = [", ".join(f"{level:g}" for level in part.levels) for part in (self, other)]
-                msg = f"quantiles at different levels cannot be joined: {listed[0]}, and {listed[1]}"
-                raise DataError(msg)
+                raise DataError(f"quantiles at different levels cannot be joined: {listed[0]}, and {listed[1]}")
         parts = [part.values for part in (self, *others)]
         return replace(self, values=concat_columns(parts, "quantiles"))
 
@@ -117,12 +113,11 @@ class Quantiles(Predictive):
     def _require_tails(self, what: str) -> None:
         """Raise an error unless the tail probabilities are small."""
         if self.levels[0] > OUTERMOST + LEVEL_TOLERANCE or self.levels[-1] < 1 - OUTERMOST - LEVEL_TOLERANCE:
-            msg = (
+            raise DataError(
                 f"the {what} depends on the tails, and nothing is known beyond the quantiles"
                 f" {self.levels[0]:g} … {self.levels[-1]:g}: give quantiles at levels of {OUTERMOST:g} or less and of"
                 f" {1 - OUTERMOST:g} or more"
             )
-            raise DataError(msg)
 
     def mean(self) -> Values:
         """Return the means."""
@@ -188,11 +183,10 @@ class Quantiles(Predictive):
         if abs(self.levels[nearest] - p) <= LEVEL_TOLERANCE:
             return self.values[:, nearest]
         if not self.levels[0] < p < self.levels[-1]:
-            msg = (
+            raise DataError(
                 f"nothing is known beyond the quantiles {self.levels[0]:g} … {self.levels[-1]:g}, but level {p:.4g} is"
                 " needed. Save quantiles at this level or farther out"
             )
-            raise DataError(msg)
         return self._inverse(np.full((len(self), 1), p))[:, 0]
 
     def central_mass(self, level: float) -> Values:

@@ -35,11 +35,9 @@ class Recalibrator:
             values = np.asarray(getattr(self, name), dtype=np.float64)
             object.__setattr__(self, name, values)
             if len(values) < MIN_KNOTS or values[0] != 0 or values[-1] != 1 or not (np.diff(values) > 0).all():
-                msg = f"the {name} of a recalibration map must increase from 0 to 1"
-                raise DataError(msg)
+                raise DataError(f"the {name} of a recalibration map must increase from 0 to 1")
         if len(self.probability) != len(self.level):
-            msg = f"a recalibration map has {len(self.probability)} knots, but {len(self.level)} values"
-            raise DataError(msg)
+            raise DataError(f"a recalibration map has {len(self.probability)} knots, but {len(self.level)} values")
 
     @classmethod
     def from_knots(cls, probability: Values, level: Values, *, most: int | None = None) -> Self:
@@ -363,8 +361,7 @@ def recalibrate(predictive: Predictive, recalibrator: Recalibrator) -> Predictiv
     if isinstance(predictive, Continuous):
         values = [predictive.quantile(float(level)) for level in recalibrator.inverse(LEVELS)]
         return Quantiles(LEVELS, np.maximum.accumulate(np.stack(values, axis=1), axis=1))
-    msg = f"probabilities of {predictive.display_name} cannot be mapped"
-    raise DataError(msg)
+    raise DataError(f"probabilities of {predictive.display_name} cannot be mapped")
 
 
 def _from_draws(samples: Samples, recalibrator: Recalibrator) -> Quantiles:
@@ -385,9 +382,8 @@ def _from_quantiles(quantiles: Quantiles, recalibrator: Recalibrator) -> Quantil
     levels, wanted = quantiles.levels, recalibrator.inverse(quantiles.levels)
     inside = (wanted >= levels[0] - LEVEL_TOLERANCE) & (wanted <= levels[-1] + LEVEL_TOLERANCE)
     if inside.sum() < MIN_LEVELS:
-        msg = (
+        raise DataError(
             f"fewer than two of the quantiles {levels[0]:g} … {levels[-1]:g} remain after the map: it needs outer ones"
         )
-        raise DataError(msg)
     values = [quantiles.quantile(float(np.clip(level, levels[0], levels[-1]))) for level in wanted[inside]]
     return Quantiles(levels[inside], np.maximum.accumulate(np.stack(values, axis=1), axis=1))

@@ -71,8 +71,7 @@ class Samples(Predictive):
     def std(self) -> Values:
         """Return the standard deviations of the draws, with denominator m - 1."""
         if self.draws.shape[1] == 1:
-            msg = "one sample per row has no standard deviation"
-            raise DataError(msg)
+            raise DataError("one sample per row has no standard deviation")
         away = self.draws - self.draws[:, :1]  # exactly 0 for equal draws
         return np.asarray(away.std(axis=1, ddof=1))
 
@@ -126,8 +125,7 @@ class Samples(Predictive):
     def fair_crps(self, y: Values) -> Values:
         """Return unbiased estimates of the CRPS of the distributions that were sampled, (n,); may be negative."""
         if self.draws.shape[1] == 1:
-            msg = "one sample per row has no fair CRPS"
-            raise DataError(msg)
+            raise DataError("one sample per row has no fair CRPS")
         return self._crps(y, "pwm")
 
     def _crps(self, y: Values, estimator: str) -> Values:
@@ -144,8 +142,7 @@ class Samples(Predictive):
         """Return ``size`` of the draws of each row, chosen without replacement."""
         saved = self.draws.shape[1]
         if size > saved:
-            msg = f"--draws cannot exceed the {saved} saved samples per row, got {size}"
-            raise OptionError(msg)
+            raise OptionError(f"--draws cannot exceed the {saved} saved samples per row, got {size}")
         chosen = np.argsort(rng.random(self.draws.shape[:2]), axis=1)[:, :size]
         if self.draws.ndim != PLAIN_AXES:
             chosen = chosen[:, :, None]

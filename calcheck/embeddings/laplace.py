@@ -113,8 +113,7 @@ class _Known:
     def _of_one_target(self) -> ScalarEmbeddings:
         """The embeddings."""
         if not isinstance(self.embeddings, ScalarEmbeddings):
-            msg = f"expected embeddings of one target, got {type(self.embeddings).__name__}"
-            raise TypeError(msg)
+            raise TypeError(f"expected embeddings of one target, got {type(self.embeddings).__name__}")
         return self.embeddings
 
 
@@ -224,8 +223,7 @@ class SharedLaplace:
         """Return the draws together with the targets of the data."""
         samples, y = predictive.load(), self._data.y
         if not isinstance(samples, Samples):
-            msg = f"exchanged draws need samples, got {type(samples).__name__}"
-            raise TypeError(msg)
+            raise TypeError(f"exchanged draws need samples, got {type(samples).__name__}")
         return Samples(np.concatenate([each.reshape(len(y), -1, y.shape[-1]) for each in (y, samples.draws)], axis=1))
 
     def _stretch(self, one: Predictive | target_kernels.SwappedDraw) -> float:

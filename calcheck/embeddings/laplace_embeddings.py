@@ -78,11 +78,10 @@ def _of_parameters(predictive: Predictive, gamma: tuple[float, ...]) -> LaplaceE
         pairs = zip(predictive.marginals, gamma, strict=True)
         return ProductEmbeddings([laplace_embeddings(marginal, (each,)) for marginal, each in pairs])
     if predictive.targets > 1:
-        msg = (
+        raise DataError(
             f"a laplace kernel on targets has no closed form for {predictive.display_name} distributions. Pass"
             " --kernel-y rbf, or predictions given by samples"
         )
-        raise DataError(msg)
     return (_on_lattice if predictive.is_discrete else _smooth)(predictive, gamma[0])
 
 
@@ -296,12 +295,11 @@ def _on_lattice(predictive: Predictive, gamma: float) -> AtomEmbeddings:
 def _require_room(predictive: Predictive, points: int) -> None:
     """Raise an error unless functions of the targets can be tabulated at this number of points for each row."""
     if len(predictive) * points > MAX_VALUES:
-        msg = (
+        raise DataError(
             f"a laplace kernel on targets needs {points:,} points for each of {len(predictive):,}"
             f" {predictive.display_name} distributions, at most {MAX_VALUES // len(predictive):,} fit: their tails are"
             " too heavy, or their widths too different. Pass --kernel-y rbf, a smaller --gamma-y, or fewer rows"
         )
-        raise DataError(msg)
 
 
 class SmoothEmbeddings(ScalarEmbeddings):

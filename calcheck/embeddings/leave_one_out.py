@@ -122,8 +122,7 @@ class LeaveOneOut:
     def predict_others(self, x: AnyArray, outputs: Values, place: int) -> Values:
         """Return the predictions at other inputs, (m, ...), from centered outputs (n,) of all rows, (m,)."""
         if self.extension is None:
-            msg = "the regression is on all rows"
-            raise ValueError(msg)
+            raise ValueError("the regression is on all rows")
         weights = self.shrinkage[place] * (self.basis.T @ outputs)
         blocks = (x[start : start + BLOCK] for start in range(0, len(x), BLOCK))
         return np.concatenate([self.extension(block) @ weights for block in blocks])

@@ -101,8 +101,7 @@ def positions(rows: Predictions, along: str, run: Run) -> AnyArray:
         return _log_spreads(rows)
     if along == "time":
         if run.dependence.time is None:
-            msg = "needs the column of times (--time)"
-            raise DataError(msg)
+            raise DataError("needs the column of times (--time)")
         labels = time_labels(rows, run.dependence.time)
         return np.asarray(labels / max(1, labels.max()))
     values = sort_keys(rows, along, "for local errors (--along)")
@@ -123,8 +122,7 @@ def regression(rows: Predictions, along: str, run: Run) -> LeaveOneOut:
         return LeaveOneOut.from_ranks(values)
     names, most = np.unique(values), min(MOST_CATEGORIES, len(rows) - 1)
     if not 1 < len(names) <= most:
-        msg = f"column {along!r} must have 2 to {most} different categories (--along), got {len(names):,}"
-        raise DataError(msg)
+        raise DataError(f"column {along!r} must have 2 to {most} different categories (--along), got {len(names):,}")
     return LeaveOneOut.from_features(lambda labels: (labels[:, None] == names).astype(np.float64), values)
 
 

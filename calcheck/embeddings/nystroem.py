@@ -174,11 +174,10 @@ def _ridge_residual(gram: Values, values: Values, n_lambda: Values) -> tuple[Val
     try:
         factor = cho_factor(gram + np.diag(n_lambda), lower=True)
     except np.linalg.LinAlgError as error:
-        msg = (
+        raise NumericalError(
             f"the kernel matrix plus n * lambda / weight = {n_lambda.min():.3g} on its diagonal is not positive"
             " definite. Pass a larger --lambda"
-        )
-        raise NumericalError(msg) from error
+        ) from error
     leverage = 1 - n_lambda * np.diag(cho_solve(factor, np.eye(len(gram))))
     return n_lambda[:, None] * cho_solve(factor, values), leverage
 
@@ -228,8 +227,7 @@ class RowSums:
 def rbf_features(settings: KernelSettings) -> OutputFeatures:
     """Return the features of an RBF kernel on targets, the only one that landmarks support."""
     if not isinstance(settings.features, OutputFeatures):
-        msg = f"landmarks need an RBF kernel on targets, got {type(settings.features).__name__}"
-        raise TypeError(msg)
+        raise TypeError(f"landmarks need an RBF kernel on targets, got {type(settings.features).__name__}")
     return settings.features
 
 

@@ -30,11 +30,10 @@ class MonomialFeatures:
 
     def __post_init__(self) -> None:
         if self.rank > MAX_FEATURES:
-            msg = (
+            raise OptionError(
                 f"--kernel-y polynomial of degree {self.degree} has {self.rank:,} monomials of {len(self.gamma)} target"
                 f" columns, at most {MAX_FEATURES:,} are allowed. Pass a smaller --degree, or --kernel-y rbf"
             )
-            raise OptionError(msg)
 
     @property
     def rank(self) -> int:
@@ -68,11 +67,10 @@ class MonomialFeatures:
         moments = predictive.mixed_moments(self.exponents)
         good = np.asarray(np.isfinite(moments).all(axis=1))
         if not good.all():
-            msg = (
+            raise DataError(
                 f"{int((~good).sum()):,} of {len(good):,} {predictive.display_name} distributions have moments of order"
                 f" {self.degree} that overflow. Pass --kernel-y rbf, or a smaller --degree"
             )
-            raise DataError(msg)
         return moments * self.weights
 
     def embed(

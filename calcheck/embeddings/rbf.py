@@ -357,11 +357,10 @@ class FeatureError(target_kernels.FeatureBounds):
         super().__init__(features.rank, residual_of_points(observed))
         self.features = features
         if self.points > MAX_MISSED:
-            msg = (
+            raise DataError(
                 f"--gamma-y {features.pivots.gamma.max():.3g} is too narrow for these targets: {features.rank:,}"
                 f" features miss {self.points:.1%} of the squared norm of a target. Pass a smaller --gamma-y"
             )
-            raise DataError(msg)
 
     def embed(self, predictive: Predictive) -> Values:
         """Return E psi(Y_i), (n, r)."""
@@ -374,12 +373,11 @@ class FeatureError(target_kernels.FeatureBounds):
             rows = self.features.residual_of_distributions(predictive, embedded)
         self.rows = max(self.rows, rows)
         if rows > MAX_MISSED:
-            msg = (
+            raise DataError(
                 f"the predictions spread too far for the kernel on targets: {self.features.rank:,} features miss up to"
                 f" {rows:.1%} of the squared norm of a prediction. Check that the predictions are in the unit of the"
                 " targets, or pass a smaller --gamma-y"
             )
-            raise DataError(msg)
         return embedded
 
 
@@ -440,11 +438,10 @@ class SharedFeatures:
         ratio = np.max(np.asarray(each.gamma)[used] / own[used])
         number = int(np.rint(np.log2(ratio)))
         if abs(number) > MAX_OCTAVES:
-            msg = (
+            raise DataError(
                 f"targets drawn from the predictions spread {ratio**-0.5:.1g} times as far as the observed targets."
                 " Check that the predictions are in the unit of the targets, or pass --no-null"
             )
-            raise DataError(msg)
         if number not in self._octaves:
             gamma = np.asarray(self._data.gamma) * 2.0 ** (number + 0.5)
             y = self._data.y

@@ -73,11 +73,10 @@ class KernelRidge:
         self.n = len(x)
         needed = self.n**2 * self.backend.itemsize
         if solver == "cholesky" and needed > run.memory:
-            msg = (
+            raise OptionError(
                 f"--solver cholesky needs {needed / GIB:.1f} GiB for {self.n:,} rows, but --memory allows"
                 f" {run.memory / GIB:.1f} GiB. Pass --solver cg, or a larger --memory"
             )
-            raise OptionError(msg)
         self._factor_fits = solver == "auto" and needed <= run.memory and run.precision == "float64"
         self.reason = "as requested"
         if solver == "auto":
@@ -124,12 +123,11 @@ class KernelRidge:
             solution = self._iterate(rhs, lambda_)
         residual = self._residual(solution.coefficients, rhs, lambda_)
         if not (residual < MAX_RESIDUAL and math.isfinite(dof.value)):
-            msg = (
+            raise NumericalError(
                 f"solving with K + n lambda I for lambda {lambda_:g} has a relative residual of {residual:.1e}"
                 f" in {self.run.precision}: the kernel matrix is ill-conditioned. Pass a larger --lambda,"
                 " --normalize l2 or standardize, or --precision float64"
             )
-            raise NumericalError(msg)
         return Regression(solution.coefficients, solution.iterations, residual, dof, solution.preconditioner)
 
     def plan(self, lambdas: int, solves: int) -> None:
@@ -324,8 +322,7 @@ class CholeskySmoother(Smoother):
         ridge.gram.clear()  # the factor is the only n x n matrix in memory
         gram = Gram(ridge.kernel, array.asarray(ridge.backend.to_numpy(ridge.x)), memory=0, progress=ridge.run.progress)
         if array.itemsize < ridge.backend.itemsize and 1 + ridge.trace / self.n_lambda > MAX_CONDITION:
-            msg = "K + n lambda I is too ill-conditioned for single precision"
-            raise NumericalError(msg)
+            raise NumericalError("K + n lambda I is too ill-conditioned for single precision")
         return solvers.Cholesky(gram, self.n_lambda, ridge.run.progress)
 
     def smooth(self, outputs: Values) -> Values:

@@ -174,8 +174,7 @@ def representation(predictive: Predictive, chosen: Draws) -> int | str:
     """Return the representation of the model, with a default if it is None."""
     sampled = predictive.n_draws is not None
     if chosen == "exact" and sampled:
-        msg = "--draws exact needs parameters, but the file has samples. Pass --draws all, or a number"
-        raise OptionError(msg)
+        raise OptionError("--draws exact needs parameters, but the file has samples. Pass --draws all, or a number")
     if chosen == "all" and not sampled:
         msg = "--draws all needs saved samples, but the file has parameters. Pass --draws exact, or a number"
         raise OptionError(msg)

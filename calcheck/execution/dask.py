@@ -108,8 +108,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
         import dask
         import distributed  # noqa: F401 - its defaults, before they are changed for a while
     except ImportError as error:
-        msg = "--dask needs Dask: pip install 'calcheck[dask]'"
-        raise OptionError(msg) from error
+        raise OptionError("--dask needs Dask: pip install 'calcheck[dask]'") from error
     settings = {
         "distributed.scheduler.allowed-failures": MAX_FAILURES,
         "distributed.comm.timeouts.connect": TIMEOUT_SECONDS,
@@ -149,8 +148,7 @@ def _client(address: str) -> Iterator[Any]:
             reason = "another service listens there, perhaps the dashboard"
         else:
             reason = getattr(error, "strerror", None) or str(error) or f"no answer within {TIMEOUT_SECONDS} s"
-        msg = f"--dask {address}: no scheduler responds at this address ({reason})"
-        raise OptionError(msg) from error
+        raise OptionError(f"--dask {address}: no scheduler responds at this address ({reason})") from error
     with client:
         yield client
 
@@ -169,8 +167,7 @@ async def _require_scheduler(address: str) -> None:
     async with rpc(address, timeout=TIMEOUT_SECONDS) as remote:
         found = await asyncio.wait_for(remote.identity(), TIMEOUT_SECONDS)
     if found["type"] != "Scheduler":
-        msg = f"it is that of a {found['type'].lower()}"
-        raise ValueError(msg)
+        raise ValueError(f"it is that of a {found['type'].lower()}")
 
 
 @contextmanager
@@ -199,16 +196,13 @@ def _count(address: str) -> int:
     """Return the number of local processes to start; 0 for the address of a scheduler."""
     if not address.startswith(LOCAL):
         if "://" not in address and ":" not in address:
-            msg = f"--dask must be an address such as tcp://host:8786, or local:N, got {address!r}"
-            raise OptionError(msg)
+            raise OptionError(f"--dask must be an address such as tcp://host:8786, or local:N, got {address!r}")
         return 0
     number = address.removeprefix(LOCAL)
     if not number.isdigit() or not int(number):
-        msg = f"--dask local:N needs a number of processes, at least 1, got {address!r}"
-        raise OptionError(msg)
+        raise OptionError(f"--dask local:N needs a number of processes, at least 1, got {address!r}")
     cores = os.cpu_count() or 1
     if int(number) > PROCESSES_PER_CORE * cores:
         most = f"at most {PROCESSES_PER_CORE * cores} processes here, {PROCESSES_PER_CORE} for each of {cores} cores"
-        msg = f"--dask {address} is too many: {most}"
-        raise OptionError(msg)
+        raise OptionError(f"--dask {address} is too many: {most}")
     return int(number)

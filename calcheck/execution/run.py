@@ -122,12 +122,10 @@ class RowDependence:
 
     def __post_init__(self) -> None:
         if self.block is not None and self.block < 1:
-            msg = f"--block must be at least 1, got {self.block}"
-            raise OptionError(msg)
+            raise OptionError(f"--block must be at least 1, got {self.block}")
         other = "--time" if self.time is not None else "--block"
         if self.cluster is not None and (self.time is not None or self.block is not None):
-            msg = f"--cluster and {other} contradict each other: pass only one of them"
-            raise OptionError(msg)
+            raise OptionError(f"--cluster and {other} contradict each other: pass only one of them")
 
     @property
     def is_stated(self) -> bool:
@@ -186,8 +184,7 @@ def parse_memory(text: str) -> int:
     except ValueError:
         size = 0.0
     if not 0 < size < float("inf"):
-        msg = f"--memory must be an amount such as 800MB or 1.5GiB, got {text!r}"
-        raise OptionError(msg)
+        raise OptionError(f"--memory must be an amount such as 800MB or 1.5GiB, got {text!r}")
     return int(size)
 
 
@@ -282,8 +279,7 @@ class RunOptions(SignificanceOptions, NullOptions, BootstrapOptions, ConfidenceO
                 msg = f"{option_.flag} must be at least {least} and at most {most:,}, got {count}."
                 raise OptionError(f"{msg} To turn it off, use {option_.off.flag}" if option_.off else msg)
         if self.seed < 0:
-            msg = f"--seed must be >= 0, got {self.seed}"
-            raise OptionError(msg)
+            raise OptionError(f"--seed must be >= 0, got {self.seed}")
 
     def settings(self) -> dict[str, Any]:
         """Return the options by name, with the memory limit in bytes."""
@@ -319,15 +315,13 @@ class Run(RunOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.curves_by) > MAX_AXES:
-            msg = f"--plot-by takes one or two columns, got {', '.join(self.curves_by)}"
-            raise OptionError(msg)
+            raise OptionError(f"--plot-by takes one or two columns, got {', '.join(self.curves_by)}")
 
     def require_room(self, needed: int, what: str) -> None:
         """Raise if an array would exceed the memory limit; arrays up to 64 MiB are always allowed."""
         if needed > max(self.memory, SMALL_BYTES):
             amounts = f"{needed / GIB:,.1f} GiB, and --memory allows {self.memory / GIB:,.1f} GiB"
-            msg = f"{what} takes {amounts}: use fewer, or increase --memory"
-            raise OptionError(msg)
+            raise OptionError(f"{what} takes {amounts}: use fewer, or increase --memory")
 
     def needs_curves(self, metric: str) -> bool:
         """Return whether the curves of a metric are returned."""
@@ -504,8 +498,7 @@ def reduce_batches(
     else:
         total = reduce_locally(source, work, run, stage=stage, rows=rows)
     if total is None:
-        msg = "there are no rows"
-        raise DataError(msg)
+        raise DataError("there are no rows")
     run.progress(stage, 1.0)
     return total
 

@@ -87,8 +87,7 @@ def share_of_valid_bins(
     rows in each bin.
     """
     if run.resamples == 0:
-        msg = "the intervals of bins need the bootstrap, which is turned off (--no-bootstrap)"
-        raise DataError(msg)
+        raise DataError("the intervals of bins need the bootstrap, which is turned off (--no-bootstrap)")
     shares = bins.membership()
     found: list[BinInterval] = []
     for place in range(len(bins.low)):

@@ -132,8 +132,7 @@ def sums_of(term: MeanTerm, clusters: Clusters) -> Values:
         return clusters.sums(np.ones(len(clusters.label)) if term.values is None else term.values)
     classes, count = term.groups.classes, len(clusters)
     if classes * count > MOST_SUMS:
-        msg = f"{count:,} clusters are too many for {classes:,} groups of rows"
-        raise NumericalError(msg)
+        raise NumericalError(f"{count:,} clusters are too many for {classes:,} groups of rows")
     size = max(1, BLOCK_SUMS // classes)
     order = np.argsort(clusters.label, kind="stable")
     ends = np.append(0, np.cumsum(clusters.sizes))

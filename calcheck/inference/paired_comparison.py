@@ -428,11 +428,9 @@ def _stacked(pair: ModelPair[InferableMetric]) -> Predictions:
     a, b = first.predictive, second.predictive
     if a is None or b is None or type(a) is not type(b):
         families = " and ".join(each.display_name for each in (a, b) if each is not None)
-        msg = f"distributions of different families ({families}) cannot be swapped row by row"
-        raise DataError(msg)
+        raise DataError(f"distributions of different families ({families}) cannot be swapped row by row")
     if isinstance(a, LazyPredictive):
-        msg = "distributions that do not fit in memory cannot be swapped row by row"
-        raise DataError(msg)
+        raise DataError("distributions that do not fit in memory cannot be swapped row by row")
     y = None if first.y is None or second.y is None else np.concatenate([first.y, second.y])
     columns = {name: np.concatenate([each.columns[name] for each in pair.models]) for name in pair.metric.columns()}
     x = None if first.x is None or second.x is None else np.concatenate([first.inputs(), second.inputs()])

@@ -147,8 +147,7 @@ def to_floats(column: pa.ChunkedArray, name: str) -> Values:
     if is_text(column.type):
         return _numbers_of_text(column, name)
     if not is_number(column.type):
-        msg = f"column {name!r} holds {_contents(column)}, not numbers"
-        raise DataError(msg)
+        raise DataError(f"column {name!r} holds {_contents(column)}, not numbers")
     return np.asarray(_floats(column, pa.float64()), dtype=np.float64)
 
 
@@ -221,10 +220,9 @@ def sort_keys(column: pa.ChunkedArray, name: str) -> AnyArray:
 def keys(column: pa.ChunkedArray, name: str) -> AnyArray:
     """Return a column of row keys, (n,)."""
     if not is_scalar(column.type):
-        msg = (
+        raise DataError(
             f"column {name!r} holds {column.type}, but a key is one number or text per row. Pass another column as --id"
         )
-        raise DataError(msg)
     if column.null_count or pa.types.is_floating(column.type):  # NaN
         require(f"key {name!r}", ~to_numpy(column.is_null(nan_is_null=True)), "must be present")
     return to_scalars(column)
@@ -251,8 +249,7 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     Keys of two files can then be compared even if their types differ.
     """
     if not is_scalar(column.type):
-        msg = f"a column of {column.type} cannot hold keys: a key must be one number, text or date per row"
-        raise DataError(msg)
+        raise DataError(f"a column of {column.type} cannot hold keys: a key must be one number, text or date per row")
     column = _decoded(column)
     if is_text(column.type):
         return _moments(column.cast(pa.string()))
@@ -289,13 +286,11 @@ def to_matrix(column: pa.ChunkedArray, name: str) -> Floats:
     array = array.drop_null()
     count = len(array)
     if not count:
-        msg = f"all rows of column {name!r} are null"
-        raise DataError(msg)
+        raise DataError(f"all rows of column {name!r} are null")
     flat = _flattened(array, name)
     width = len(flat) // count
     if not width:
-        msg = f"column {name!r} holds empty lists"
-        raise DataError(msg)
+        raise DataError(f"column {name!r} holds empty lists")
     dense = flat.reshape(count, width)
     if present.all():
         return dense
@@ -319,16 +314,13 @@ def _flattened(array: pa.Array, name: str) -> Floats:
             array = array.storage
             continue
         if array.null_count:
-            msg = f"column {name!r} has nulls in place of inner lists"
-            raise DataError(msg)
+            raise DataError(f"column {name!r} has nulls in place of inner lists")
         lengths = np.unique(np.asarray(pc.list_value_length(array)))
         if len(lengths) > 1:
-            msg = f"column {name!r} is ragged: its rows have from {lengths[0]} to {lengths[-1]} values"
-            raise DataError(msg)
+            raise DataError(f"column {name!r} is ragged: its rows have from {lengths[0]} to {lengths[-1]} values")
         array = array.flatten()
     if not is_number(array.type):
-        msg = f"column {name!r} holds lists of {array.type}, not of numbers"
-        raise DataError(msg)
+        raise DataError(f"column {name!r} holds lists of {array.type}, not of numbers")
     return _floats(array, pa.float32() if is_narrow(array.type) else pa.float64())
 
 

@@ -24,8 +24,7 @@ ENDIANNESS = 0  # Field index of the byte order in the schema
 def arrow_table(file: File) -> MemoryTable:
     """Open a Feather file, or an Arrow IPC file or stream."""
     if _is_big_endian(file):
-        msg = "the file is in big-endian byte order. Save it as Parquet, or on another machine"
-        raise DataError(msg)
+        raise DataError("the file is in big-endian byte order. Save it as Parquet, or on another machine")
     if file.content_starts(FEATHER):
         if file.content().find(FEATHER_START, 1) > 0:
             raise DataError(APPENDED)
@@ -51,8 +50,7 @@ def _streamed(content: bytes) -> pa.Table:
             raise DataError(msg)
         tables.append(pa.Table.from_batches(batches, stream.schema))
         if not tables[-1].schema.equals(tables[0].schema):
-            msg = "the file holds two Arrow streams that differ in their columns. Pass them as two files"
-            raise DataError(msg)
+            raise DataError("the file holds two Arrow streams that differ in their columns. Pass them as two files")
     return pa.concat_tables(tables)
 
 

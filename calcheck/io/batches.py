@@ -85,11 +85,10 @@ def require_no_rerun(rows: Predictions) -> Predictions:
             continue
         later, earlier = rows.predictive.take(slice(size, None)), rows.predictive.take(slice(None, -size))
         if later.equals(earlier).all():
-            msg = (
+            raise DataError(
                 f"the file holds the same {size:,} rows {runs} times, one after the other. Were runs appended? Keep one"
                 " of them"
             )
-            raise DataError(msg)
     return rows
 
 
@@ -103,12 +102,11 @@ def require_unique_keys(rows: Predictions) -> Predictions:
     repeated = [key for key, count in Counter(ids).items() if count > 1]
     places = [place for place, key in enumerate(ids) if key == repeated[0]][:2]
     first, second = rows.row_numbers()[places]
-    msg = (
+    raise DataError(
         f"{len(repeated):,} values of {rows.id_name!r} occur more than once, for example {str(rows.id[places[0]])!r} in"
         f" rows {first} and {second}. Were rows appended by a rerun? Keep one row per key, or name another key with"
         " --id. For several targets per input, use jmmd, ammd, cmmd or fid"
     )
-    raise DataError(msg)
 
 
 @dataclass
@@ -351,8 +349,7 @@ def fits_in_memory(predictive: Predictive) -> bool:
 def concat_batches(batches: list[Predictions]) -> Predictions:
     """Concatenate batches; row numbers are dropped if they are 0, 1, … and there are targets."""
     if not batches:
-        msg = "there are no rows"
-        raise DataError(msg)
+        raise DataError("there are no rows")
     if batches[0].y is not None and _is_consecutive(batches):
         batches = [copy(batch) for batch in batches]  # already validated
         for batch in batches:

@@ -143,30 +143,23 @@ class ColumnOptions:
         require_positive_option("min_std", self.min_std)
         spreads = [name for name in SPREADS if getattr(self, name)]
         if len(spreads) > 1:
-            msg = f"pass only one of {', '.join('--' + name.replace('_', '-') for name in spreads)}"
-            raise OptionError(msg)
+            raise OptionError(f"pass only one of {', '.join('--' + name.replace('_', '-') for name in spreads)}")
         if self.error and (self.target or self.mean):
-            msg = "--error replaces --target and --mean. Pass --error, or the other two"
-            raise OptionError(msg)
+            raise OptionError("--error replaces --target and --mean. Pass --error, or the other two")
         given = self._forms()
         if len(given) > 1:
-            msg = f"{' and '.join(given)} both describe the predictions. Pass only one"
-            raise OptionError(msg)
+            raise OptionError(f"{' and '.join(given)} both describe the predictions. Pass only one")
         self._check_joins()
         self._check_intervals()
         if self.embedding and self.inputs:
-            msg = "--embedding and --inputs both set what calibration is conditioned on. Pass only one"
-            raise OptionError(msg)
+            raise OptionError("--embedding and --inputs both set what calibration is conditioned on. Pass only one")
         without_std = [name for name in given if not name.endswith("--std")]
         if self.min_std is not None and without_std:
-            msg = f"--min-std raises standard deviations, but {without_std[0]} has none"
-            raise OptionError(msg)
+            raise OptionError(f"--min-std raises standard deviations, but {without_std[0]} has none")
         if self.error_dist is not None and without_std:
-            msg = f"--error-dist applies to means and standard deviations, not to {without_std[0]}"
-            raise OptionError(msg)
+            raise OptionError(f"--error-dist applies to means and standard deviations, not to {without_std[0]}")
         if self.param and not self.dist:
-            msg = "--param needs --dist, which defines the parameters"
-            raise OptionError(msg)
+            raise OptionError("--param needs --dist, which defines the parameters")
 
     def _forms(self) -> list[str]:
         """Return the given options that specify the form of the predictions; --error with --dist counts as one."""
@@ -197,19 +190,15 @@ class ColumnOptions:
         for level in self.level:
             require_share_option("level", level)
         if len(set(self.level)) < len(self.level):
-            msg = f"--level names a level twice: {', '.join(f'{level:g}' for level in self.level)}"
-            raise OptionError(msg)
+            raise OptionError(f"--level names a level twice: {', '.join(f'{level:g}' for level in self.level)}")
         if bool(self.lower) != bool(self.upper):
             there, missing = ("--lower", "--upper") if self.lower else ("--upper", "--lower")
-            msg = f"{there} names one side of the intervals. Pass {missing} too"
-            raise OptionError(msg)
+            raise OptionError(f"{there} names one side of the intervals. Pass {missing} too")
 
     def _check_joins(self) -> None:
         for text in self.filter:
             Condition.parse(text)
         if self.truth and (self.target or self.error):
-            msg = f"--truth replaces --{'target' if self.target else 'error'}. Pass only one"
-            raise OptionError(msg)
+            raise OptionError(f"--truth replaces --{'target' if self.target else 'error'}. Pass only one")
         if self.join_on and not self.truth:
-            msg = "--join-on joins the rows of --truth. Pass --truth too"
-            raise OptionError(msg)
+            raise OptionError("--join-on joins the rows of --truth. Pass --truth too")

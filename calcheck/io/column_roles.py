@@ -357,8 +357,7 @@ def _of_moments(mean: Values, std: Values, shape: Shape | None) -> Predictive:
     The shape is normal or Student-t with 6 degrees of freedom. Without a shape, a normal one is assumed.
     """
     if mean.shape != std.shape:
-        msg = f"means and standard deviations differ in shape: {mean.shape} and {std.shape}"
-        raise DataError(msg)
+        raise DataError(f"means and standard deviations differ in shape: {mean.shape} and {std.shape}")
     try:
         if mean.ndim == 1:
             return _shaped(mean, std, shape)
@@ -380,8 +379,7 @@ def _draws(targets: list[Floats]) -> Floats:
     """Stack the draws of the targets: (n, m), or (n, m, t) for several targets."""
     counts = [values.shape[1] for values in targets]
     if len(set(counts)) > 1:
-        msg = f"targets have different numbers of samples: {', '.join(map(str, counts))}"
-        raise DataError(msg)
+        raise DataError(f"targets have different numbers of samples: {', '.join(map(str, counts))}")
     return targets[0] if len(targets) == 1 else np.stack(targets, axis=2)
 
 
@@ -396,11 +394,10 @@ def _inputs(table: pa.Table, roles: Roles) -> Floats:
     """Return the embedding or the inputs, (n, d)."""
     for name in () if roles.has_embedding else roles.x:
         if (label := first_label(table[name])) is not None:
-            msg = (
+            raise DataError(
                 f"column {name!r} is text, such as {label!r}, and --inputs takes numbers. Encode it as numbers, e.g. as"
                 " one column of 0 and 1 for each value"
             )
-            raise DataError(msg)
     return _matrix(table, roles.x)
 
 
@@ -408,11 +405,10 @@ def _split_limits(both: Floats, role: IntervalsRole) -> Arrays:
     """Return lower and upper limits, (n, k) each, from rows of all lower limits, then all upper ones, (n, 2 k)."""
     levels = len(role.levels)
     if both.shape[1] != 2 * levels:
-        msg = (
+        raise DataError(
             f"column {role.lower[0]!r} has {both.shape[1]} limits per row, and --level names {levels}. Pass the level"
             " of each interval, in their order; each has two limits"
         )
-        raise DataError(msg)
     return {"lower": both[:, :levels], "upper": both[:, levels:]}
 
 

@@ -73,8 +73,7 @@ class _Streams(io.RawIOBase):
             elif self._decoder.needs_input:
                 self._left = self._stream.read(COMPRESSED_CHUNK)
                 if not self._left:
-                    msg = "the compressed data are truncated"
-                    raise DataError(msg)
+                    raise DataError("the compressed data are truncated")
             data = self._decoder.decompress(self._left, len(view))
             self._left = b""
         view[: len(data)] = data
@@ -88,16 +87,14 @@ COPIES = 3  # Peak number of copies in memory
 def read_pipe(name: str, stream: BinaryIO) -> bytes:
     """Return all bytes of a pipe."""
     if _is_device(stream) and stream.read(1):
-        msg = f"{name} is a device that never ends. Give a file"
-        raise FileError(msg)
+        raise FileError(f"{name} is a device that never ends. Give a file")
     room = available_memory() // COPIES
     parts, size = [], 0
     while part := stream.read(CHUNK):
         parts.append(part)
         size += len(part)
         if size > room:
-            msg = f"{name} holds more than {room:,} bytes, the limit by free memory. Pass a file"
-            raise FileError(msg)
+            raise FileError(f"{name} holds more than {room:,} bytes, the limit by free memory. Pass a file")
     return b"".join(parts)
 
 

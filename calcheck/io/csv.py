@@ -55,8 +55,7 @@ def require_closed_quotes(content: bytes, delimiter: str, types: Sequence[pa.Dat
         shown = cell[1].decode(errors="replace").splitlines()[0][:SHOWN]
         first, last = (_line_of(content, place) for place in (cell.start(1), cell.end(2)))
         found = f"the quoted cell that begins in line {first:,} ({shown}) {problem.format(last=last)}"
-        msg = f"{found}. Close it; a quote inside a quoted cell is written twice"
-        raise DataError(msg)
+        raise DataError(f"{found}. Close it; a quote inside a quoted cell is written twice")
 
 
 def _cells(content: bytes, delimiter: str, columns: int) -> Iterable[re.Match[bytes]]:

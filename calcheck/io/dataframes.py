@@ -86,11 +86,9 @@ def to_numpy(values: Any, name: str) -> AnyArray:
     """Return an array-like as an array of NumPy (n, …): tensors without gradient, masked numbers as NaN."""
     array = _array_of(values)
     if not array.ndim:
-        msg = f"{name} must have one value per row, got a single {type(values).__name__}"
-        raise DataError(msg)
+        raise DataError(f"{name} must have one value per row, got a single {type(values).__name__}")
     if array.dtype.kind == "c":
-        msg = f"{name} must hold real numbers, got {array.dtype}"
-        raise DataError(msg)
+        raise DataError(f"{name} must hold real numbers, got {array.dtype}")
     if array.dtype.kind == "f" and array.dtype.itemsize > np.dtype(np.float64).itemsize:
         return array.astype(np.float64)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
@@ -148,8 +146,7 @@ def _array_of(values: Any) -> AnyArray:
     try:
         return np.asarray(values)
     except TypeError as error:  # arrays of other libraries that are not in the memory of the processor
-        msg = f"an array of type {type(values).__name__} cannot be converted to NumPy: {error}"
-        raise DataError(msg) from error
+        raise DataError(f"an array of type {type(values).__name__} cannot be converted to NumPy: {error}") from error
     except ValueError:  # rows differ in length; the reader says so
         objects = np.empty(len(values), dtype=object)
         objects[:] = list(values)
@@ -168,8 +165,7 @@ def _from_tensor(tensor: Any) -> AnyArray:
 def _nested(values: AnyArray, name: str) -> pa.Array:
     """Return numbers (n, …) as an Arrow column; further axes are lists of fixed size."""
     if not all(values.shape[1:]):
-        msg = f"{name} has no values per row: its shape is {values.shape}"
-        raise DataError(msg)
+        raise DataError(f"{name} has no values per row: its shape is {values.shape}")
     return list_column(values)
 
 
@@ -223,13 +219,11 @@ def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 def require_same_length(columns: Mapping[str, pa.Array]) -> None:
     """Raise unless there are columns, and all have the same number of rows."""
     if not columns:
-        msg = "there are no predictions. Pass a file, a DataFrame, or arrays by keyword: y=…, mean=…, std=…"
-        raise DataError(msg)
+        raise DataError("there are no predictions. Pass a file, a DataFrame, or arrays by keyword: y=…, mean=…, std=…")
     (first, values), *others = columns.items()
     for name, column in others:
         if len(column) != len(values):
-            msg = f"row counts differ: {first} has {len(values):,}, {name} has {len(column):,}"
-            raise DataError(msg)
+            raise DataError(f"row counts differ: {first} has {len(values):,}, {name} has {len(column):,}")
 
 
 Columns = dict[str, pa.Array | pa.ChunkedArray]
@@ -350,7 +344,6 @@ def _require_same_index(data: Any, arrays: Mapping[str, Any]) -> None:
     for name, values in labeled.items():
         other = labeled[first]
         if len(values) == len(other) and not values.index.equals(other.index):
-            msg = (
+            raise DataError(
                 f"the index of {name} differs from that of {first}. Align them with reindex, or pass {name}.to_numpy()"
             )
-            raise DataError(msg)

@@ -67,8 +67,7 @@ def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | Non
     """Split ``FILE[:COLUMN]``."""
     path, column = join.split_column(name)
     if path == STDIN:
-        msg = f"{flag} reads a file, not standard input"
-        raise OptionError(msg)
+        raise OptionError(f"{flag} reads a file, not standard input")
     if column and options.inputs:
         msg = f"{flag} {name} names a column, but --inputs already selects the columns {options.inputs} to compare"
         raise OptionError(msg)
@@ -81,11 +80,9 @@ MOST_POINTS = 1_000_000  # maximum number of evaluation points
 def require_grid(grid: int, *, at: bool) -> None:
     """Raise unless the number of points is in range, and ``at`` says that there are no other evaluation points."""
     if not 1 <= grid <= MOST_POINTS:
-        msg = f"--grid must be between 1 and {MOST_POINTS:,}, got {grid}"
-        raise OptionError(msg)
+        raise OptionError(f"--grid must be between 1 and {MOST_POINTS:,}, got {grid}")
     if at:
-        msg = "--grid and --at contradict each other: pass only one of them"
-        raise OptionError(msg)
+        raise OptionError("--grid and --at contradict each other: pass only one of them")
 
 
 def grid_of(source: Source, size: int, name: str) -> InMemory:

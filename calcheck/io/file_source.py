@@ -232,11 +232,9 @@ class FileSource(Source):
         also = tuple(dict.fromkeys([*self.also, *cut]))
         for name in also:
             if name not in names:
-                msg = f"there is no column {name!r} {listed_columns(names, name)}"
-                raise DataError(msg)
+                raise DataError(f"there is no column {name!r} {listed_columns(names, name)}")
             if not is_scalar(self.table.schema.field(name).type):
-                msg = f"column {name!r} does not have one value per row"
-                raise DataError(msg)
+                raise DataError(f"column {name!r} does not have one value per row")
         return also
 
     def predictions(self) -> Predictions:
@@ -286,12 +284,11 @@ class FileSource(Source):
         columns += [] if column_roles.is_wide(roles.predictive) else column_roles.columns_of(roles.predictive)
         needed, room = COPIES * layout.table.nbytes(tuple(dict.fromkeys(columns))), available_memory()
         if needed > room:
-            msg = (
+            raise DataError(
                 f"its {layout.table.rows:,} rows need {needed / GIB:,.1f} GiB to read, and {room / GIB:,.1f} are free."
                 " Use fewer rows, or a smaller --memory: targets and predictions above that limit are processed in"
                 " batches"
             )
-            raise DataError(msg)
 
     @property
     def _reading(self) -> Scan:

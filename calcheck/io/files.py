@@ -102,8 +102,7 @@ class File:
             object.__setattr__(self, "place", open_object(self.name))
         found = self.place.kind() if self.place else kind_of(self.name)
         if found == "folder":
-            msg = f"{self.name} is a folder. Give a file"
-            raise FileError(msg)
+            raise FileError(f"{self.name} is a folder. Give a file")
         if found == "nothing":
             raise MissingFileError(self.name)
         if self._suffix in UNSAFE_SUFFIXES:
@@ -134,8 +133,7 @@ class File:
         """The bytes of a pipe, which can be read only once, and of a small file; None for others."""
         if self.name == STDIN:
             if sys.stdin is None:
-                msg = "standard input is closed"
-                raise FileError(msg)
+                raise FileError("standard input is closed")
             return read_pipe(self.display_name, sys.stdin.buffer)
         if self.place:
             return None
@@ -149,20 +147,16 @@ class File:
         """Raise if the file is empty, unreadable or obviously of another format."""
         start = self._start()
         if not start:
-            msg = f"{self.display_name} is empty"
-            raise FileError(msg)
+            raise FileError(f"{self.display_name} is empty")
         for magic, what in FOREIGN_MAGIC.items():
             if start.startswith(magic):
-                msg = f"{self.display_name} is {what}"
-                raise FileError(msg)
+                raise FileError(f"{self.display_name} is {what}")
         found = _by_magic(start)
         zeros = tuple(place for place, byte in enumerate(start[:8]) if not byte)
         if self.format in TEXT and zeros in NULS:
-            msg = f"{self.display_name} is text in {NULS[zeros]}. Save it as UTF-8"
-            raise FileError(msg)
+            raise FileError(f"{self.display_name} is text in {NULS[zeros]}. Save it as UTF-8")
         if found and self.format in TEXT:
-            msg = f"{self.display_name} is not a {self.format} file but {found}. Pass --input-format {found}"
-            raise FileError(msg)
+            raise FileError(f"{self.display_name} is not a {self.format} file but {found}. Pass --input-format {found}")
 
     def content(self) -> bytes:
         """Return all bytes."""
@@ -218,8 +212,7 @@ class File:
             with self._stored() as stored, decompressed(cast("BinaryIO", stored), kind) as stream:
                 yield stream
         except compression_errors() as error:
-            msg = f"{self.display_name} cannot be decompressed ({kind}: {error})"
-            raise FileError(msg) from error
+            raise FileError(f"{self.display_name} cannot be decompressed ({kind}: {error})") from error
 
     @property
     def format(self) -> str:
@@ -232,15 +225,13 @@ class File:
             return "jsonl"
         if self.name == STDIN:
             formats = "|".join(dict.fromkeys(SUFFIXES.values()))
-            msg = f"the format of standard input is unknown. Pass --input-format {formats}"
-            raise OptionError(msg)
+            raise OptionError(f"the format of standard input is unknown. Pass --input-format {formats}")
         start = self._start()
         if (found := _by_magic(start)) is not None:
             return found
         if any(start.startswith(magic) for magic in FOREIGN_MAGIC):
             return "unknown"  # require_content raises the error
-        msg = f"the format of {self.name} is unknown (known extensions: {KNOWN}). Pass --input-format"
-        raise OptionError(msg)
+        raise OptionError(f"the format of {self.name} is unknown (known extensions: {KNOWN}). Pass --input-format")
 
     def sha256(self) -> str:
         """Return the SHA-256 hash of the bytes."""
@@ -263,8 +254,7 @@ class File:
             with self._decompressed() as compressed:
                 return compressed.read(MAX_MAGIC)
         except OSError as error:
-            msg = f"{self.name} cannot be read: {error.strerror}"
-            raise FileError(msg) from error
+            raise FileError(f"{self.name} cannot be read: {error.strerror}") from error
 
 
 @dataclass(frozen=True)
@@ -336,8 +326,7 @@ class Files:
             if not matching:
                 known = dict.fromkeys(member.keys.get(key) or "" for member in members)
                 shown = named_some(known, most=MAX_SHOWN)
-                msg = f"{self.name}: no file has {condition} (values found: {shown})"
-                raise FileError(msg)
+                raise FileError(f"{self.name}: no file has {condition} (values found: {shown})")
             members = matching
         return replace(self, members=members)
 
@@ -351,8 +340,7 @@ def resolve(name: str, input_format: str | None = None, *, in_memory: bool = Tru
     if name == STDIN:
         return File(name, input_format)
     if not name:
-        msg = "the name of a file is empty: pass . for the files of the current folder"
-        raise FileError(msg)
+        raise FileError("the name of a file is empty: pass . for the files of the current folder")
     kind = kind_of(name) if not is_uri(name) or WILD_IN_URIS.search(name) is None else "nothing"
     wild = WILD_IN_URIS if is_uri(name) else WILD
     if kind == "file" or (kind == "nothing" and wild.search(name) is None):
@@ -379,8 +367,7 @@ def resolve_all(names: Sequence[str], input_format: str | None = None) -> AnyFil
         members += found.members if isinstance(found, Files) else [PartitionFile(cast("File", found))]
     paths = [member.file.name for member in members]
     if repeated := [path for path in dict.fromkeys(paths) if paths.count(path) > 1]:
-        msg = f"{repeated[0]} is named twice, so its rows would count twice"
-        raise FileError(msg)
+        raise FileError(f"{repeated[0]} is named twice, so its rows would count twice")
     more = f", … {len(paths):,} in all" if len(paths) > MAX_SHOWN else ""
     return Files(", ".join(paths[:MAX_SHOWN]) + more, tuple(members))
 
@@ -459,8 +446,7 @@ def kind_of(name: str) -> Literal["file", "folder", "nothing"]:
         path = Path(name)
         return "folder" if path.is_dir() else "file" if path.exists() else "nothing"
     except (OSError, ValueError) as error:
-        msg = f"{name} cannot be read: {getattr(error, 'strerror', None) or error}"
-        raise FileError(msg) from error
+        raise FileError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def suffix_of(name: str) -> str:
@@ -488,8 +474,7 @@ def file_named(name: str) -> Iterator[None]:
     except FileError:
         raise
     except DataError as error:
-        msg = f"{name}: {error}"
-        raise FileError(msg) from error
+        raise FileError(f"{name}: {error}") from error
 
 
 def _by_magic(start: bytes, known: dict[bytes, str] = MAGIC) -> str | None:

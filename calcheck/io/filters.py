@@ -56,8 +56,7 @@ def _comparable(column: pa.ChunkedArray, condition: Condition) -> tuple[pa.Chunk
             return times(column), pa.scalar(np.datetime64(condition.value, "us"))
         limit = pa.scalar(float(condition.value))
     except ValueError:
-        msg = f"--filter {condition}: the column holds {wanted}, and {condition.value!r} is none"
-        raise DataError(msg) from None
+        raise DataError(f"--filter {condition}: the column holds {wanted}, and {condition.value!r} is none") from None
     return pa.chunked_array([to_floats(column.cast(kind), condition.column)]), limit
 
 
@@ -88,8 +87,7 @@ class Filters:
         for column in (filter_.condition.column for filter_ in conditions):
             if column not in schema.names or not is_scalar(schema.field(column).type):
                 shown = listed_columns(schema.names, column)
-                msg = f"--filter {column}: there is no such column with one value per row {shown}"
-                raise DataError(msg)
+                raise DataError(f"--filter {column}: there is no such column with one value per row {shown}")
         return cls(tuple(conditions), model, chosen_model, TARGET if TARGET in schema.names else None)
 
     @property
@@ -124,8 +122,7 @@ def require_one(values: Sequence[str], what: str, remedy: str) -> None:
     """Raise if there is more than one value."""
     if len(values) < 2:  # noqa: PLR2004 - more than one
         return
-    msg = f"there are several {what}: {named_some(values)}. Pass {remedy.format(values[0])}"
-    raise DataError(msg)
+    raise DataError(f"there are several {what}: {named_some(values)}. Pass {remedy.format(values[0])}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,8 +59,7 @@ def named_pairs(names: Iterable[str]) -> list[Pair]:
     first, *others = [group for group in groups if group] or [[]]
     if others:
         named = [f"{group[0].lower!r} with {group[0].upper!r}" for group in (first, others[0])]
-        msg = f"there are two sets of intervals: {named[0]}, and {named[1]}. Pass --lower and --upper"
-        raise DataError(msg)
+        raise DataError(f"there are two sets of intervals: {named[0]}, and {named[1]}. Pass --lower and --upper")
     return first
 
 
@@ -146,8 +145,7 @@ def _require_known(wanted: tuple[float, ...], known: list[float]) -> None:
     absent = [level for level in wanted if level not in known]
     if absent:
         listed = ", ".join(f"{level:g}" for level in known)
-        msg = f"--level {absent[0]:g}: there is no such interval (levels in the column names: {listed})"
-        raise OptionError(msg)
+        raise OptionError(f"--level {absent[0]:g}: there is no such interval (levels in the column names: {listed})")
 
 
 def _require_levels(pairs: list[Pair], levels: tuple[float, ...]) -> None:
@@ -156,8 +154,7 @@ def _require_levels(pairs: list[Pair], levels: tuple[float, ...]) -> None:
         return
     found = f"there are {len(pairs)} intervals" if len(pairs) > 1 else f"the level of {pairs[0].lower!r} is not known"
     given = f"--level names {len(levels)} levels" if levels else "no --level is given"
-    msg = f"{found}, and {given}. Pass the level of each interval, such as --level 0.9"
-    raise OptionError(msg)
+    raise OptionError(f"{found}, and {given}. Pass the level of each interval, such as --level 0.9")
 
 
 def _point(columns: ColumnIndex, options: ColumnOptions) -> str | None:

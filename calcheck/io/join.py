@@ -46,8 +46,7 @@ class KeyIndex:
             count = pc.sum(repeated).as_py()
             shown = format_key([there for _, there in pairs], first)
             duplicates = "1 key occurs" if count == 1 else f"{count:,} keys occur"
-            msg = f"{duplicates} more than once, for example {shown}. {remedy}"
-            raise DataError(msg)
+            raise DataError(f"{duplicates} more than once, for example {shown}. {remedy}")
         return cls(name, pairs, keys)
 
     def row_numbers(self, table: pa.Table) -> Indices:
@@ -179,8 +178,7 @@ def read_embedding(name: str, id_column: str | None) -> JoinedColumn:
     others = [name for name in names if name != key]
     column = column or (others[0] if len(others) == 1 else "embedding")
     if column not in others:
-        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN {listed_columns(names, column)}"
-        raise FileError(msg)
+        raise FileError(f"{path} has no column {column!r}. Name one as {path}:COLUMN {listed_columns(names, column)}")
     return _read(file, table, column, to_matrix, ((key, key),) if key is not None else ())
 
 
@@ -241,15 +239,13 @@ def _read(
         batches = [batch.filter(pc.equal(key_text(batch[output]), kind)) for batch in batches]
         batches = [batch for batch in batches if len(batch)]
     if not batches:
-        msg = f"{file.name} has no rows" + (f" whose {output} is {kind}" if output else "")
-        raise FileError(msg)
+        raise FileError(f"{file.name} has no rows" + (f" whose {output} is {kind}" if output else ""))
     remedy = "Name all key columns with --join-on" if len(pairs) != 1 else "Keep one row per key, or name other keys"
     try:
         values = concat_columns([reader(batch[column], column) for batch in batches], column)
         key_index = KeyIndex.from_table(file.name, pairs, pa.concat_tables(batches), remedy) if pairs else None
     except DataError as error:
-        msg = f"{file.name}: {error}"
-        raise FileError(msg) from error
+        raise FileError(f"{file.name}: {error}") from error
     return JoinedColumn(file, column, values, key_index)
 
 
@@ -277,8 +273,7 @@ def _explicit_pairs(
         pair = (left, right if equals else left)
         for name, known, owner in zip(pair, (here, there), ("the predictions", path), strict=True):
             if name not in known:
-                msg = f"--join-on: there is no key column {name!r} in {owner} {listed_columns(known, name)}"
-                raise FileError(msg)
+                raise FileError(f"--join-on: there is no key column {name!r} in {owner} {listed_columns(known, name)}")
         pairs.append(pair)
     return tuple(pairs)
 
@@ -310,11 +305,10 @@ def _require_rows_in_order(
         return
     labels = values_of(label).to_pylist()
     if labels != [str(place) for place in range(len(labels))]:
-        msg = (
+        raise FileError(
             f"the predictions have an index that is not 0, 1, … ({', '.join(map(str, labels[:3]))}, …), but {path} has"
             " none to join them by. Save it with its index, or name the key columns of both files with --join-on"
         )
-        raise FileError(msg)
 
 
 def _dates(

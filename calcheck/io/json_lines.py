@@ -25,10 +25,9 @@ def json_lines_table(file: File) -> MemoryTable:
     """Open a file of JSON records, one per line or in an array; their members are the columns."""
     content = file.content().removeprefix(BOM)
     if (found := depth(content)) > MAX_DEPTH:
-        msg = (
+        raise DataError(
             f"objects and lists are nested {found:,} levels deep, at most {MAX_DEPTH} are supported. Write flat records"
         )
-        raise DataError(msg)
     if content[:SPACES].lstrip().startswith(b"["):
         content = _lines_of(content)
     read = json.ReadOptions(use_threads=False, block_size=min(len(content) + 1, MAX_BLOCK))
@@ -39,8 +38,7 @@ def _lines_of(content: bytes) -> bytes:
     """Return an array of records as one record per line."""
     records = standard_json.loads(content, object_pairs_hook=_record)
     if not records or not all(isinstance(record, dict) for record in records):
-        msg = 'an array must hold records, [{"y": 1.5, "mean": 1.2, "std": 0.4}, …]'
-        raise DataError(msg)
+        raise DataError('an array must hold records, [{"y": 1.5, "mean": 1.2, "std": 0.4}, …]')
     return "\n".join(map(standard_json.dumps, records)).encode()
 
 
@@ -49,8 +47,7 @@ def _record(members: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(members)
     if len(record) < len(members):
         names = [name for name, _ in members]
-        msg = f"a record holds {next(name for name in names if names.count(name) > 1)!r} twice"
-        raise DataError(msg)
+        raise DataError(f"a record holds {next(name for name in names if names.count(name) > 1)!r} twice")
     return record
 
 

@@ -96,11 +96,9 @@ def _of_one_kind(layout: Long, rows: pa.Table, places: Indices) -> tuple[str, pa
         msg = f"the file holds point forecasts only ({layout.kind} is {kind!r}): there is no uncertainty to check"
         raise DataError(msg)
     if kind in UNSUPPORTED:
-        msg = f"the output type {kind!r} is not supported yet. Use quantiles or samples"
-        raise DataError(msg)
+        raise DataError(f"the output type {kind!r} is not supported yet. Use quantiles or samples")
     if kind not in ("quantile", "sample"):
-        msg = f"{layout.kind} must be quantile or sample, got {kind!r}"
-        raise DataError(msg)
+        raise DataError(f"{layout.kind} must be quantile or sample, got {kind!r}")
     return kind, rows, places, notes
 
 
@@ -110,8 +108,7 @@ def _with_index(layout: Long, rows: pa.Table, places: Indices) -> tuple[pa.Table
     if mask.all():
         return rows, places, ()
     if not mask.any():
-        msg = f"no row has a value of {' and '.join(layout.index)}, so there are no forecasts"
-        raise DataError(msg)
+        raise DataError(f"no row has a value of {' and '.join(layout.index)}, so there are no forecasts")
     note = f"{int((~mask).sum()):,} rows without {' and '.join(layout.index)} are not used"
     return rows.filter(pa.array(mask)), places[mask], (note,)
 
@@ -145,8 +142,7 @@ def _observed(layout: Long, rows: pa.Table, unit: Indices, first: Indices) -> pa
     if differ.any():
         row = int(np.flatnonzero(differ)[0])
         both = f"{y[first][unit][row]:g} and {y[row]:g}"
-        msg = f"a unit has different targets: {name!r} is {both} ({_described(rows, layout, row)})"
-        raise DataError(msg)
+        raise DataError(f"a unit has different targets: {name!r} is {both} ({_described(rows, layout, row)})")
     return pa.array(y[first])
 
 
@@ -156,8 +152,7 @@ def _quantiles(layout: Long, rows: pa.Table, unit: Indices, options: ColumnOptio
     level = to_floats(rows[name], name)
     odd = level[~((level > 0) & (level < 1))]
     if len(odd):
-        msg = f"column {name!r} must hold levels strictly between 0 and 1, got {odd[0]:g}"
-        raise DataError(msg)
+        raise DataError(f"column {name!r} must hold levels strictly between 0 and 1, got {odd[0]:g}")
     levels, place = np.unique(np.round(level, DIGITS), return_inverse=True)
     values = np.full((unit.max() + 1, len(levels)), np.nan)
     _require_once(layout, rows, unit * len(levels) + place)
@@ -173,8 +168,7 @@ def _draws(layout: Long, rows: pa.Table, unit: Indices, options: ColumnOptions) 
     for name in layout.index:
         text = key_text(rows[name])
         if text.null_count:
-            msg = f"column {name!r}, which identifies draws, is empty in {text.null_count:,} rows"
-            raise DataError(msg)
+            raise DataError(f"column {name!r}, which identifies draws, is empty in {text.null_count:,} rows")
         ids = sorted(text.unique().to_pylist(), key=natural)
         which = which * len(ids) + np.asarray(pc.index_in(text, value_set=pa.array(ids)))
     _require_once(layout, rows, unit * (which.max() + 1) + which)
@@ -195,12 +189,11 @@ def _require_once(layout: Long, rows: pa.Table, cell: Indices) -> None:
     repeated = pd.Series(cell).duplicated()
     if not repeated.any():
         return
-    msg = (
+    raise DataError(
         f"{repeated.sum():,} rows repeat a unit and its {' and '.join(layout.index)}, for example"
         f" {_described(rows, layout, int(repeated.argmax()))}. Were files appended? Keep one of each, or select rows"
         " with --filter"
     )
-    raise DataError(msg)
 
 
 def _require_complete(
@@ -210,11 +203,10 @@ def _require_complete(
     if complete.all() or options.nan_policy == "omit":
         return
     row = int(np.flatnonzero(~complete[unit])[0])
-    msg = (
+    raise DataError(
         f"{int((~complete).sum()):,} of {len(complete):,} units lack some of {what}, for example"
         f" {_described(rows, layout, row, index=False)}. Complete them, or pass --nan-policy omit to drop these units"
     )
-    raise DataError(msg)
 
 
 def _described(rows: pa.Table, layout: Long, row: int, *, index: bool = True) -> str:
@@ -271,6 +263,5 @@ def _levels(quantiles: pa.ChunkedArray) -> Floats:
     names = _level_names(quantiles)
     lists = [to_matrix(pc.struct_field(quantiles, name), f"quantiles.{name}") for name in names]
     if len({values.shape for values in lists}) > 1:
-        msg = "the lists of quantiles differ in length"
-        raise DataError(msg)
+        raise DataError("the lists of quantiles differ in length")
     return np.stack(lists, axis=2)

@@ -46,8 +46,7 @@ class ColumnIndex:
         found = [name for name in known if name in self.free]
         if len(found) > 1:
             pair = f"{found[0]!r} and {found[1]!r}"
-            msg = f"two columns may hold the {role}: {pair}. Pass {flag_of(role)} with one of them"
-            raise DataError(msg)
+            raise DataError(f"two columns may hold the {role}: {pair}. Pass {flag_of(role)} with one of them")
         return found[0] if found else None
 
     def require_one_of(self, role: str, known: Sequence[str]) -> tuple[str, ...]:
@@ -67,8 +66,7 @@ class ColumnIndex:
     def existing(self, role: str, name: str) -> str:
         """Return the name of an existing column."""
         if name not in self.names:
-            msg = f"there is no column {name!r} for the {role} {listed_columns(self.names, name)}"
-            raise DataError(msg)
+            raise DataError(f"there is no column {name!r} for the {role} {listed_columns(self.names, name)}")
         return name
 
     def parse_list(self, role: str, names: str) -> tuple[str, ...]:
@@ -85,8 +83,7 @@ class ColumnIndex:
         if "," in pattern:
             return self.parse_list(role, pattern)
         wanted = "" if set(pattern) & WILDCARDS else pattern
-        msg = f"no column matches {pattern!r} for the {role} {listed_columns(self.names, wanted)}"
-        raise DataError(msg)
+        raise DataError(f"no column matches {pattern!r} for the {role} {listed_columns(self.names, wanted)}")
 
     def matching(self, expression: str) -> list[str]:
         """Return the columns whose full name matches a regular expression, in numeric order."""

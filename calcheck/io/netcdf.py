@@ -20,8 +20,7 @@ def netcdf_table(file: File) -> ArrayTable:
     try:
         import h5py
     except ImportError as error:
-        msg = "NetCDF files need h5py. Install it: pip install 'calcheck[netcdf]'"
-        raise OptionError(msg) from error
+        raise OptionError("NetCDF files need h5py. Install it: pip install 'calcheck[netcdf]'") from error
     content = file.content()
     _require_one_hdf5_file(content)
     with h5py.File(io.BytesIO(content), "r") as archive:
@@ -51,5 +50,4 @@ def _require_one_hdf5_file(content: bytes) -> None:
         return
     length = int.from_bytes(content[END_PLACES[version] :][:8], "little")
     if len(content) > length:
-        msg = f"{len(content) - length:,} bytes follow its end. Were files appended? Pass them as two files"
-        raise DataError(msg)
+        raise DataError(f"{len(content) - length:,} bytes follow its end. Were files appended? Pass them as two files")

@@ -34,8 +34,7 @@ class ArrayTable:
     ) -> None:
         given = {name: _numeric(values) for name, values in arrays.items() if values.ndim}
         if not given:
-            msg = "there is no array with rows"
-            raise DataError(msg)
+            raise DataError("there is no array with rows")
         rows = common_length(given.values()) if rows is None else rows
         found = {name: rows_first(name, values, rows) for name, values in given.items()}
         self._arrays = {name: values for name, (values, _) in found.items()}
@@ -80,14 +79,11 @@ def npz_table(file: File) -> ArrayTable:
         _require_one_archive(stream, archive)
         members, unpacked = [member.filename for member in listed], sum(member.file_size for member in listed)
         if any(member.endswith(".pkl") for member in members):
-            msg = "the archive holds a pickle, unsafe to load: it can run any code. Export to Parquet"
-            raise DataError(msg)
+            raise DataError("the archive holds a pickle, unsafe to load: it can run any code. Export to Parquet")
         if not members or not all(member.endswith(SUFFIX) for member in members):
-            msg = "the archive holds other files than arrays"
-            raise DataError(msg)
+            raise DataError("the archive holds other files than arrays")
         if unpacked > (room := available_memory()):
-            msg = f"the archive unpacks to {unpacked:,} bytes, and {room:,} are free. Use fewer rows"
-            raise DataError(msg)
+            raise DataError(f"the archive unpacks to {unpacked:,} bytes, and {room:,} are free. Use fewer rows")
         require_different(members, "the archive")
         arrays = {}
         for member in members:
@@ -101,15 +97,13 @@ def _require_one_archive(stream: BufferedIOBase, archive: zipfile.ZipFile) -> No
     places = [member.header_offset for member in archive.infolist()]
     stream.seek(-ZIP_END_BYTES - len(archive.comment), 2)
     if stream.read(len(ZIP_END)) != ZIP_END or min(places, default=0):
-        msg = "other bytes precede or follow the archive. Were files appended? Pass them as two files"
-        raise DataError(msg)
+        raise DataError("other bytes precede or follow the archive. Were files appended? Pass them as two files")
 
 
 def _loaded(file: File) -> AnyArray:
     """Return the array of a .npy file."""
     if file.content_starts(ZIP):
-        msg = "the file is an archive of arrays. Name it .npz, or pass --input-format npz"
-        raise DataError(msg)
+        raise DataError("the file is an archive of arrays. Name it .npz, or pass --input-format npz")
     with file.open() as stream:
         return _array(stream, "the file")
 
@@ -117,8 +111,7 @@ def _loaded(file: File) -> AnyArray:
 def _array(stream: BufferedIOBase | IO[bytes], name: str) -> AnyArray:
     """Return the only array of a stream of bytes."""
     if stream.read(len(NPY_MAGIC)) != NPY_MAGIC:
-        msg = f"{name} is no NumPy array. Was its writer interrupted? Write it again"
-        raise DataError(msg)
+        raise DataError(f"{name} is no NumPy array. Was its writer interrupted? Write it again")
     stream.seek(0)
     values: AnyArray = np.load(stream, allow_pickle=False)
     if stream.read(1):
@@ -130,8 +123,7 @@ def _array(stream: BufferedIOBase | IO[bytes], name: str) -> AnyArray:
 def _numeric(values: AnyArray) -> AnyArray:
     """Return numbers in native byte order."""
     if values.dtype.kind not in "fiub":
-        msg = f"an array of type {values.dtype} does not hold real numbers"
-        raise DataError(msg)
+        raise DataError(f"an array of type {values.dtype} does not hold real numbers")
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 

@@ -108,8 +108,7 @@ def _answer(name: str, timeout: float, ask: Callable[[], AnswerT]) -> AnswerT:
         lines = str(found).strip().splitlines() or [type(found).__name__]
         reason = lines[0][:MAX_REASON]
         known = " (supported: s3://, gs://, file:// and paths)" if "Unrecognized filesystem" in reason else ""
-        msg = f"{name} cannot be read: {reason}{known}"
-        raise FileError(msg) from found
+        raise FileError(f"{name} cannot be read: {reason}{known}") from found
     if isinstance(found, BaseException):
         raise found
     return found

@@ -40,8 +40,7 @@ def find_parameters(columns: ColumnIndex, options: ColumnOptions) -> ParametersR
             found[name] = _one(columns, convention, name, candidates[name].get(prefix, []))
     if convention.grouped and not convention.joint and len({len(group) for group in found.values()}) > 1:
         counts = ", ".join(f"{name} has {len(group)}" for name, group in found.items())
-        msg = f"the parameters of --dist {convention.spelling} have different numbers of columns: {counts}"
-        raise DataError(msg)
+        raise DataError(f"the parameters of --dist {convention.spelling} have different numbers of columns: {counts}")
     return ParametersRole(convention, found, columns.existing("error", options.error) if options.error else None)
 
 
@@ -67,16 +66,14 @@ def _convention(columns: ColumnIndex, spelling: str) -> Convention:
         return CONVENTIONS[spelling]
     if spelling not in FAMILIES:
         expected = f"--dist must be one of {', '.join(CONVENTIONS)}, got {spelling!r}"
-        msg = with_suggestion(expected, spelling, [*CONVENTIONS, *FAMILIES])
-        raise OptionError(msg)
+        raise OptionError(with_suggestion(expected, spelling, [*CONVENTIONS, *FAMILIES]))
     possible = [other for other in possible_conventions(columns) if CONVENTIONS[other].family == spelling]
     if len(possible) == 1:
         return CONVENTIONS[possible[0]]
     choices = "; ".join(f"{convention.spelling} ({convention.meaning})" for convention in FAMILIES[spelling])
     several = "has several conventions, and the columns do not identify one. Pass one of"
     only = "does not state the meaning of its parameters, and the columns do not identify it. Pass"
-    msg = f"--dist {spelling} {several if len(FAMILIES[spelling]) > 1 else only} {choices}"
-    raise OptionError(msg)
+    raise OptionError(f"--dist {spelling} {several if len(FAMILIES[spelling]) > 1 else only} {choices}")
 
 
 def _explicit(options: ColumnOptions, convention: Convention) -> list[tuple[str, str]]:
@@ -85,8 +82,7 @@ def _explicit(options: ColumnOptions, convention: Convention) -> list[tuple[str,
         name, equals, column = text.partition("=")
         if not equals or name not in convention.parameters:
             expected = f"--param must be NAME=COLUMN with a name among {', '.join(convention.parameters)}, got {text!r}"
-            msg = with_suggestion(expected, name, convention.parameters)
-            raise OptionError(msg)
+            raise OptionError(with_suggestion(expected, name, convention.parameters))
         pairs.append((name, column))
     return pairs
 
@@ -133,15 +129,13 @@ def _chosen_prefix(candidates: dict[str, dict[str, list[tuple[str, ...]]]], mode
 def _one(columns: ColumnIndex, convention: Convention, name: str, found: list[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the only group of columns found for a parameter."""
     if len(found) > 1:
-        msg = (
+        raise DataError(
             f"two columns may hold the {name}: {found[0][0]!r} and {found[1][0]!r}."
             f" Pass --param {name}=COLUMN with one of them"
         )
-        raise DataError(msg)
     if not found:
-        msg = (
+        raise DataError(
             f"--dist {convention.spelling} needs the parameter {name!r} ({convention.meaning}),"
             f" and no column has that name. Pass --param {name}=COLUMN (columns: {columns.listed_names()})"
         )
-        raise DataError(msg)
     return found[0]

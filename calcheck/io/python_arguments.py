@@ -69,8 +69,7 @@ class Arguments:
         for name, value in given.items():
             if name not in known:
                 listed = named_some(known, most=len(known))
-                msg = with_suggestion(f"there is no argument {name!r} (arguments: {listed})", name, known)
-                raise OptionError(msg)
+                raise OptionError(with_suggestion(f"there is no argument {name!r} (arguments: {listed})", name, known))
             if value is not None:
                 self._add(name, value)
 
@@ -81,11 +80,10 @@ class Arguments:
     def require_no_arrays(self) -> None:
         """Raise if there are arrays, which a file cannot be combined with."""
         if self.arrays:
-            msg = (
+            raise OptionError(
                 f"{next(iter(self.arrays))} is an array, but the other columns are in a file. Pass a DataFrame and"
                 " arrays, or a file and column names"
             )
-            raise OptionError(msg)
 
     def _add(self, name: str, value: Any) -> None:
         if name == Y:
@@ -126,8 +124,7 @@ def _by_level(quantiles: Any) -> dict[str, ArrayLike]:
         return {level_name(float(level)): values for level, values in columns.items()}
     except (AttributeError, TypeError, ValueError) as error:
         given = named_some(columns) if isinstance(columns, Mapping) else type(columns).__name__
-        msg = f"quantiles are a mapping from levels such as 0.05 to arrays, got {given}"
-        raise OptionError(msg) from error
+        raise OptionError(f"quantiles are a mapping from levels such as 0.05 to arrays, got {given}") from error
 
 
 def levels_of(value: Any) -> tuple[float, ...]:
@@ -149,8 +146,7 @@ def _is_array(name: str, value: Any) -> bool:
         raise OptionError(msg)
     if not names and name not in VALUES:
         hint = ". Pass an array as y" if name == "target" else ""
-        msg = f"{name} takes text, got {type(value).__name__}{hint}"
-        raise OptionError(msg)
+        raise OptionError(f"{name} takes text, got {type(value).__name__}{hint}")
     return not names
 
 
@@ -159,8 +155,7 @@ def _named(name: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return _joined([column_name(each) for each in value], name)
     if name in VALUES and not isinstance(value, str):
-        msg = f"{name} takes a column name, or an array with one value per row, got {value!r}"
-        raise OptionError(msg)
+        raise OptionError(f"{name} takes a column name, or an array with one value per row, got {value!r}")
     (option,) = (option for option in options_of(ColumnOptions) if option.field == name)
     return option.take(value.item() if hasattr(value, "item") else value, name)
 
@@ -168,8 +163,7 @@ def _named(name: str, value: Any) -> Any:
 def _joined(names: list[str], role: str) -> str:
     """Return names as comma-separated text."""
     if not names:
-        msg = f"{role} is an empty list. Name at least one column"
-        raise OptionError(msg)
+        raise OptionError(f"{role} is an empty list. Name at least one column")
     for name in names if len(names) > 1 else []:
         if "," in name or name != name.strip():
             msg = f"{role}: the column name {name!r} has a comma or outer spaces, so it cannot be listed. Rename it"
@@ -183,6 +177,5 @@ def _equations(role: str, value: Any) -> list[str]:
         return [f"{name}={each}" for name, each in value.items()]
     texts = list(value) if isinstance(value, (list, tuple)) else [value]
     if not all(isinstance(each, str) for each in texts):
-        msg = f"{role} takes a mapping, or a list of texts such as 'NAME=VALUE', got {value!r}"
-        raise OptionError(msg)
+        raise OptionError(f"{role} takes a mapping, or a list of texts such as 'NAME=VALUE', got {value!r}")
     return texts

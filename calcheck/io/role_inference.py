@@ -245,8 +245,7 @@ class _Finder:
         choices += [self._option(form) for form in found]
         if len(choices) > 1:
             (first, one), (second, other) = choices[:2]
-            msg = f"there are two forms of predictions: {first}, and {second}. Pass {one}, or {other}"
-            raise DataError(msg)
+            raise DataError(f"there are two forms of predictions: {first}, and {second}. Pass {one}, or {other}")
         if gaussian or not found:  # intervals state less than means with standard deviations
             return gaussian or interval_columns.find_intervals(self.columns, self.options), ""
         return found[0].role, found[0].tool
@@ -319,8 +318,7 @@ class _Finder:
         kind, spread = self.spread()
         if len(mean) != len(spread):
             names = f"--mean names {len(mean)} columns and --{kind.replace('_', '-')} {len(spread)}"
-            msg = f"{names}. Name one column per target for each"
-            raise OptionError(msg)
+            raise OptionError(f"{names}. Name one column per target for each")
         return column_roles.GaussianRole(mean, spread, kind, options.error_dist)
 
     def inputs(
@@ -345,12 +343,10 @@ class _Finder:
         embedding = ("embedding",) if "embedding" in columns.names else wide
         if wide and embedding != wide:
             names = column_roles.list_names(wide)
-            msg = f"two columns may hold the embedding: 'embedding' and {names!r}. Pass --embedding"
-            raise DataError(msg)
+            raise DataError(f"two columns may hold the embedding: 'embedding' and {names!r}. Pass --embedding")
         if embedding and inputs:
             names = f"{column_roles.list_names(embedding)!r} and {column_roles.list_names(inputs)!r}"
-            msg = f"there are an embedding and inputs, {names}. Pass --embedding or --inputs"
-            raise DataError(msg)
+            raise DataError(f"there are an embedding and inputs, {names}. Pass --embedding or --inputs")
         return (inputs, False) if inputs else (embedding, True)
 
 

@@ -35,13 +35,11 @@ def safetensors_table(file: File) -> ArrayTable:
     body = content[LENGTH_BYTES + length :]
     header = json.loads(content[LENGTH_BYTES : LENGTH_BYTES + length])
     if not isinstance(header, dict):
-        msg = "the header is not a JSON object"
-        raise DataError(msg)
+        raise DataError("the header is not a JSON object")
     header.pop("__metadata__", None)
     tensors = {name: _tensor(name, details, body) for name, details in header.items()}
     if len(body) != (listed := max((details["data_offsets"][1] for details in header.values()), default=0)):
-        msg = f"it has {len(body):,} bytes of data, its header lists {listed:,}. Were files appended?"
-        raise DataError(msg)
+        raise DataError(f"it has {len(body):,} bytes of data, its header lists {listed:,}. Were files appended?")
     return ArrayTable({"embedding": next(iter(tensors.values()))} if len(tensors) == 1 else tensors)
 
 
@@ -51,8 +49,7 @@ def _tensor(name: str, details: Any, body: bytes) -> AnyArray:
         kind, shape, (start, stop) = details["dtype"], [int(size) for size in details["shape"]], details["data_offsets"]
         values = np.frombuffer(body[start:stop], dtype=TYPES[kind]).reshape(shape)
     except (KeyError, TypeError, ValueError) as error:
-        msg = f"tensor {name!r} does not match its header ({error})"
-        raise DataError(msg) from error
+        raise DataError(f"tensor {name!r} does not match its header ({error})") from error
     if kind == "BF16":
         return (values.astype(np.uint32) << 16).view(np.float32)
     return values

@@ -96,8 +96,7 @@ def _readable(name: str, reading: str) -> Iterator[None]:
         reason = lines[0].rstrip(".")[:MAX_REASON] if lines else type(error).__name__
         hint = "" if reading in TEXT else ". Is it truncated, or of another format?"
         called = "JSON" if suffix_of(name) == ANY_JSON else reading
-        msg = f"{name} is not a readable {called} file ({reason}){hint}"
-        raise FileError(msg) from error
+        raise FileError(f"{name} is not a readable {called} file ({reason}){hint}") from error
 
 
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # numbers with a leading zero stay text
@@ -149,8 +148,7 @@ class ConcatTable:
                 common = _common(types[column], kind, text=text)
                 if common is None:
                     difference = f"{column!r} holds {types[column]} in {where}, {kind} in {member.file.name}"
-                    msg = f"{name}: the files differ in their columns: {difference}"
-                    raise FileError(msg)
+                    raise FileError(f"{name}: the files differ in their columns: {difference}")
                 types[column] = common
         for member in self.members:
             if absent := sorted(keys - set(member.keys)):

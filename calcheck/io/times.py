@@ -111,8 +111,7 @@ class Window:
         if self.count:
             return np.asarray(times[np.arange(len(times)) // self.count * self.count])
         if times.dtype.kind != "M":
-            msg = f"column {column!r} holds numbers, not dates: pass a number of times, e.g. --window 50"
-            raise DataError(msg)
+            raise DataError(f"column {column!r} holds numbers, not dates: pass a number of times, e.g. --window 50")
         return _floors(times, self.offset)
 
 
@@ -124,7 +123,6 @@ def _floors(times: AnyArray, offset: str) -> AnyArray:
         return np.asarray((months - months.astype(np.int64) % step).astype(DATE_UNIT))
     found = DURATION.fullmatch(offset)
     if found is None or found[1] == "0":
-        msg = f"there is no duration or period {offset!r}"
-        raise DataError(msg)
+        raise DataError(f"there is no duration or period {offset!r}")
     duration = int(found[1] or 1) * DURATIONS[found[2]]
     return np.asarray(MONDAY + (times - MONDAY) // duration * duration, dtype=DATE_UNIT)

@@ -46,8 +46,7 @@ class KernelOptions:
             require_positive_option("gamma_x", self.gamma_x)
         require_count_option("degree", self.degree)
         if not 0 <= self.coef0 < float("inf"):
-            msg = f"--coef0 must be a number >= 0, got {self.coef0}"
-            raise OptionError(msg)
+            raise OptionError(f"--coef0 must be a number >= 0, got {self.coef0}")
 
 
 @dataclass(frozen=True)

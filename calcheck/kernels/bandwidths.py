@@ -43,8 +43,7 @@ class Scaling:
         """Transform (n, d) inputs in float64, in blocks of rows, and cast them to the given precision."""
         if x.shape[1] != len(self.shift):
             columns = f"{x.shape[1]} column" + "s" * (x.shape[1] != 1)
-            msg = f"the evaluation inputs have {columns}, expected {len(self.shift)} as in the fitted rows"
-            raise DataError(msg)
+            raise DataError(f"the evaluation inputs have {columns}, expected {len(self.shift)} as in the fitted rows")
         scaled = np.empty(x.shape, dtype=precision)  # a single copy: inputs may be large
         directed = np.ones(len(x), dtype=bool)
         for rows in _blocks(x):
@@ -130,8 +129,7 @@ def bandwidth(
     if choice == "1/d":
         return float(1 / x.shape[1])
     if kernel == "polynomial" or (choice == "variance" and kernel == "laplace"):
-        msg = f"--gamma-x {choice} does not fit the {kernel} kernel. Pass a number or another choice"
-        raise OptionError(msg)
+        raise OptionError(f"--gamma-x {choice} does not fit the {kernel} kernel. Pass a number or another choice")
     if choice == "variance":
         spread = 2 * _variance(x, scaling) if len(x) > 1 else 0.0
     else:
@@ -198,11 +196,10 @@ def all_inputs(rows: Predictions, run: Run) -> Floats:
     """Return all inputs in memory, (n, d)."""
     needed = COPIES * len(rows) * rows.width * np.dtype(np.float64).itemsize
     if isinstance(rows.x, LazyInputs) and needed > run.memory:
-        msg = (
+        raise DataError(
             f"{len(rows):,} inputs with {rows.width:,} columns need {needed / GIB:.1f} GiB, but --memory allows"
             f" {run.memory / GIB:.1f} GiB. Pass a larger --memory, or --subsample"
         )
-        raise DataError(msg)
     return rows.inputs()
 
 
@@ -268,8 +265,7 @@ def target_precisions(y: Values) -> Values:
     """Return 1 / variance (n - 1) of each target column, (t,)."""
     constant = (y == y[0]).all(axis=0)
     if constant.any():
-        msg = f"the targets are constant ({y[0, np.argmax(constant)]:.6g}): there is nothing to predict"
-        raise DataError(msg)
+        raise DataError(f"the targets are constant ({y[0, np.argmax(constant)]:.6g}): there is nothing to predict")
     with np.errstate(over="ignore", under="ignore"):
         found = 1 / y.var(axis=0, ddof=1)
     if not (np.isfinite(found) & (found > 0)).all():

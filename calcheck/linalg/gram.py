@@ -304,10 +304,9 @@ def eigenvectors(matrix: Values) -> tuple[Values, Values]:
     try:
         eigenvalues, vectors = np.linalg.eigh(matrix)
     except np.linalg.LinAlgError as error:
-        msg = (
+        raise NumericalError(
             "the kernel matrix of the targets has no eigendecomposition. Check the unit of the predictions and targets"
-        )
-        raise NumericalError(msg) from error
+        ) from error
     return eigenvalues, vectors
 
 

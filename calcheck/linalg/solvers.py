@@ -44,12 +44,11 @@ class Cholesky:
         try:
             self.factor = _factorize(matrix)
         except (np.linalg.LinAlgError, RuntimeError) as error:
-            msg = (
+            raise NumericalError(
                 f"the kernel matrix plus n * lambda = {n_lambda:.3g} on its diagonal is not positive definite in"
                 f" {matrix.dtype}."
                 " Pass a larger --lambda, --normalize l2, or --precision float64"
-            )
-            raise NumericalError(msg) from error
+            ) from error
         progress("factorization", 1.0)
         self._trace: float | None = None
 

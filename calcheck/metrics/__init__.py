@@ -41,8 +41,7 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
             hint = suggestion(name, (*self, *ALIASES)) or f"Available metrics: {', '.join(self)}"
             if set(words := name.split()) <= {*self, *ALIASES}:
                 hint = f"Several metrics are separated by commas: {','.join(words)}"
-            msg = f"{where}unknown metric {name!r}. {hint}"
-            raise OptionError(msg)
+            raise OptionError(f"{where}unknown metric {name!r}. {hint}")
         return self[name]
 
     def __contains__(self, name: object) -> bool:

@@ -71,18 +71,16 @@ class KernelMetric(GenerativeMetric[FitT]):
         for name in ("gamma_y", "gamma_features"):
             require_positive_option(name, getattr(self, name))
         if self.feature_targets < 0 or not 0 <= self.epsilon <= 1:
-            msg = (
+            raise OptionError(
                 "--feature-targets must be a whole number >= 0 and --epsilon a number from 0 to 1, got"
                 f" {self.feature_targets} and {self.epsilon:g}"
             )
-            raise OptionError(msg)
         given = {"epsilon": self.epsilon != EPSILON, "gamma_features": self.gamma_features is not None}
         if not self.feature_targets and (useless := [flag_of(name) for name, is_given in given.items() if is_given]):
-            msg = (
+            raise OptionError(
                 f"{useless[0]} is for features of the targets: name their number with --feature-targets, or remove"
                 f" {useless[0]}"
             )
-            raise OptionError(msg)
         if self.feature_targets and self.kernel_y != "rbf":
             msg = f"--feature-targets requires --kernel-y rbf, got {self.kernel_y}. Remove one of the two options"
             raise OptionError(msg)
@@ -102,12 +100,11 @@ class KernelMetric(GenerativeMetric[FitT]):
         import numpy as np
 
         if self.feature_targets >= columns:
-            msg = (
+            raise OptionError(
                 f"--feature-targets {self.feature_targets} leaves no target: the targets have {columns}"
                 f" column{'s' * (columns != 1)}. Pass"
                 " the targets and their features as columns (--target), the features last"
             )
-            raise OptionError(msg)
         gamma = self.gamma_y or {"rbf": 0.5, "laplace": 1.0, "polynomial": 1 / columns}[self.kernel_y]
         feature = np.arange(columns) >= columns - self.feature_targets
         return np.where(feature, self.gamma_features or gamma, gamma)
@@ -311,8 +308,7 @@ def first_sample(rows: Predictions, metric: str) -> Mask:
     first: Mask = rows.columns[SAMPLE] == 0
     fewest = min(int(first.sum()), int((~first).sum()))
     if fewest < MIN_ROWS:
-        msg = f"{metric} needs two samples of at least {MIN_ROWS} rows, but one has {fewest}"
-        raise DataError(msg)
+        raise DataError(f"{metric} needs two samples of at least {MIN_ROWS} rows, but one has {fewest}")
     return first
 
 
@@ -418,8 +414,7 @@ class OfSamples:
 
     def influences(self, both: Predictions, run: Run) -> Values:  # noqa: ARG002 - always an error
         """Raise an error: two samples are not compared with two others."""
-        msg = f"{self.info.name} of two samples is not compared with that of two others, row by row"
-        raise DataError(msg)
+        raise DataError(f"{self.info.name} of two samples is not compared with that of two others, row by row")
 
 
 def _features(x: Values) -> Values:

@@ -37,8 +37,7 @@ def each_target(rows: Predictions) -> list[Predictions]:
     elif isinstance(known, Samples):
         parts = [Samples(np.ascontiguousarray(known.draws[:, :, place])) for place in range(known.targets)]
     else:
-        msg = f"{known.display_name} are no distributions of single targets"
-        raise DataError(msg)
+        raise DataError(f"{known.display_name} are no distributions of single targets")
     return [rows.with_targets(np.ascontiguousarray(y[:, place]), part) for place, part in enumerate(parts)]
 
 

@@ -62,8 +62,7 @@ def weighted(metric: Metric[Any], column: str) -> Metric[Any]:
     """
     base = type(metric)
     if not has_weighted_form(metric):
-        msg = f"{metric.info.name} {NO_WEIGHTED_FORM}"
-        raise OptionError(msg)
+        raise OptionError(f"{metric.info.name} {NO_WEIGHTED_FORM}")
     members: dict[str, Any] = {"weights": column, "__doc__": base.__doc__, "__module__": base.__module__}
     if issubclass(base, HasNullStatistic):
         members["null_statistic"] = lambda self, means: base.null_statistic(self, normalized(means))
@@ -113,12 +112,10 @@ def row_weights(rows: Predictions, column: str) -> Values:
 
     found = rows.columns.get(column)
     if found is None or found.dtype.kind not in "iufb":
-        msg = f"column {column!r} does not hold numbers, which --weights needs"
-        raise DataError(msg)
+        raise DataError(f"column {column!r} does not hold numbers, which --weights needs")
     weights = found.astype(np.float64)
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        msg = f"column {column!r} must hold finite weights >= 0 that are not all 0 (--weights)"
-        raise DataError(msg)
+        raise DataError(f"column {column!r} must hold finite weights >= 0 that are not all 0 (--weights)")
     return np.asarray(weights / weights.mean())
 
 

@@ -85,11 +85,10 @@ class Metric(ABC, Generic[FitT]):
         known = {option.name for option in declared}
         if differing := sorted(set(options) - known) or sorted(known - set(options)):
             where = "in the file only" if differing[0] in options else "not in the file"
-            msg = (
+            raise OptionError(
                 f"the options of {name} differ in this version of calcheck: {differing[0]!r} is {where}. Create the"
                 " file again with this version"
             )
-            raise OptionError(msg)
         return cls(
             **{option.field: option.take(options[option.name], f"{option.name!r} of {name}") for option in declared}
         )

@@ -147,11 +147,9 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
             msg = f"{self.requested} does not support {self.exact_only}. Remove {self.exact_only}, or pass --solver cg"
             raise OptionError(msg)
         if self.estimator == "unbiased" and self.lambda_model not in (None, self.lambda_):
-            msg = "--estimator unbiased requires equal regularizers, got two. Remove --lambda-model"
-            raise OptionError(msg)
+            raise OptionError("--estimator unbiased requires equal regularizers, got two. Remove --lambda-model")
         if self.trials > 1 and not isinstance(self.draws, int):
-            msg = f"--trials {self.trials} requires a number of draws per row. Pass --draws 1 as well"
-            raise OptionError(msg)
+            raise OptionError(f"--trials {self.trials} requires a number of draws per row. Pass --draws 1 as well")
 
     @property
     def unbiased(self) -> bool:
@@ -311,8 +309,7 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
         first = both.take(slice(n))
         settings = self.settings(first, run)
         if self._approximation_reason(settings, first, run):
-            msg = "row influences require an exact solver. Pass --solver cg, or use fewer rows"
-            raise DataError(msg)
+            raise DataError("row influences require an exact solver. Pass --solver cg, or use fewer rows")
         ridge = CceExact.from_source(self, settings, InMemory(first), run).ridge
         y, predictive = require_inputs(both)
         observed, means, _ = self.features(y[:n], predictive, run).embed(y[:n], self.trials_of(predictive, run))
@@ -467,8 +464,7 @@ class CceNystroem:
 
     def at_inputs(self, _: Source) -> CceNystroem:
         """Raise an error: landmarks are fitted for the rows' own inputs only."""
-        msg = "--at and --grid require an exact solver. Pass --solver cg, or use fewer rows (--subsample)"
-        raise OptionError(msg)
+        raise OptionError("--at and --grid require an exact solver. Pass --solver cg, or use fewer rows (--subsample)")
 
     def evaluate(self, _: Source, run: Run) -> RowResults:
         """Return the distance at each input if rows are kept, else at the sampled inputs."""

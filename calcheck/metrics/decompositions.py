@@ -266,8 +266,7 @@ class CrpsMiscalibration(MiscalibrationMetric):
 def midpoints(predictive: Predictive) -> tuple[float, ...]:
     """Return the levels (j - 1/2)/k whose mean pinball loss is half the CRPS."""
     if predictive.quantile_levels is not None:
-        msg = "needs all quantiles, and the file states some: quantile-miscalibration uses these"
-        raise DataError(msg)
+        raise DataError("needs all quantiles, and the file states some: quantile-miscalibration uses these")
     draws = predictive.n_draws
     count = LEVELS if draws is None or draws > MOST_DRAWS else draws
     return tuple((step + 0.5) / count for step in range(count))

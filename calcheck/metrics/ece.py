@@ -88,14 +88,12 @@ class Ece(RowMetric):
     def __post_init__(self) -> None:
         require_count_option("n_levels", self.n_levels, MAX_LEVELS)
         if self.alpha not in (1, 2):
-            msg = f"--alpha must be 1 or 2, got {self.alpha}"
-            raise OptionError(msg)
+            raise OptionError(f"--alpha must be 1 or 2, got {self.alpha}")
         if self.levels is not None:
             object.__setattr__(self, "levels", tuple(self.levels))  # a list, of Python, has no hash
             require_levels_option("levels", self.levels, closed=True)
             if list(self.levels) != sorted(self.levels):
-                msg = f"--levels must increase, got {', '.join(f'{level:g}' for level in self.levels)}"
-                raise OptionError(msg)
+                raise OptionError(f"--levels must increase, got {', '.join(f'{level:g}' for level in self.levels)}")
         self._require_weights()
 
     def _require_weights(self) -> None:
@@ -104,11 +102,9 @@ class Ece(RowMetric):
             object.__setattr__(self, "level_weights", tuple(self.level_weights))  # a list, of Python, has no hash
             if min(self.level_weights, default=-1.0) < 0 or not 0 < sum(self.level_weights) < math.inf:
                 listed = ", ".join(f"{weight:g}" for weight in self.level_weights) or "none"
-                msg = f"--level-weights must be numbers from 0 on, and not all 0, got {listed}"
-                raise OptionError(msg)
+                raise OptionError(f"--level-weights must be numbers from 0 on, and not all 0, got {listed}")
         if self.norm == "max" and self.level_weights != "uniform":
-            msg = "--norm max has no weights. Remove --level-weights"
-            raise OptionError(msg)
+            raise OptionError("--norm max has no weights. Remove --level-weights")
 
     def description(self) -> str:
         statistic = f"{'Largest' if self.norm == 'max' else 'Mean'}{'' if self.alpha == 1 else ' squared'} difference"

@@ -109,8 +109,7 @@ class Jmmd(_joint_mmd.JointMetric["GramSums"]):
         from calcheck.mmd.quadratic_forms import GramSums
 
         if len(x) == 1:
-            msg = "jmmd is a mean over pairs of rows and needs at least 2 rows, got 1"
-            raise DataError(msg)
+            raise DataError("jmmd is a mean over pairs of rows and needs at least 2 rows, got 1")
         return GramSums(settings.kernel, settings.scaling(x), run, self.max_exact_rows)
 
     def _row_results(self, sums: GramSums, embedding: JointEmbedding) -> RowResults:
@@ -269,8 +268,7 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
         if self.statistic == "v":
             return
         if draws == 1:
-            msg = "ammd needs at least 2 draws per row, got 1. Pass --statistic v, which is biased"
-            raise DataError(msg)
+            raise DataError("ammd needs at least 2 draws per row, got 1. Pass --statistic v, which is biased")
         if self.constant and targets == 1:
             msg = "--constant requires several targets per input (rows with the same id), got one target per input"
             raise DataError(msg)

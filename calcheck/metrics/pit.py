@@ -112,8 +112,7 @@ class Pit(OrderedMetric):
 
             return rank_pit(rows, self.pre_rank or "variogram")
         if self.pre_rank is not None:
-            msg = "--pre-rank is for several targets, and there is one: omit it"
-            raise DataError(msg)
+            raise DataError("--pre-rank is for several targets, and there is one: omit it")
         return pit(rows)
 
     def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
@@ -413,8 +412,7 @@ class PitIndependence(Metric[None]):
         counts = np.bincount(place)
         if len(counts) < self.lags + 2:
             times = "1 time is" if len(counts) == 1 else f"{len(counts)} times are"
-            msg = f"{times} too few for {self.lags} lags. Pass a smaller --lags, or more rows"
-            raise DataError(msg)
+            raise DataError(f"{times} too few for {self.lags} lags. Pass a smaller --lags, or more rows")
         left, right = pit(rows)
         series = [np.bincount(place, each) / counts for each in ((left + right) / 2, mean_distance(left, right))]
         found = np.stack([self._correlations(each) for each in series])

@@ -175,8 +175,7 @@ class Crps(MeanMetric):
         if rows.distributions().targets > 1:
             return self._of_vectors(rows)
         if self.vector_score is not None:
-            msg = "--vector-score is for several targets, and there is one: omit it"
-            raise DataError(msg)
+            raise DataError("--vector-score is for several targets, and there is one: omit it")
         predictive, y = rows.distributions(), targets(rows)
         if predictive.n_draws is None:
             return RowResults({"crps": predictive.crps(y)})
@@ -303,8 +302,7 @@ class Wis(LevelsOption, LocalMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         if single := _unpaired(self.levels or ()):
-            msg = f"--levels must be pairs p and 1 - p, got {single[0]:g} without {1 - single[0]:g}"
-            raise OptionError(msg)
+            raise OptionError(f"--levels must be pairs p and 1 - p, got {single[0]:g} without {1 - single[0]:g}")
 
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np

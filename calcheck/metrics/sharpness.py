@@ -147,8 +147,7 @@ class Cv(RowMetric):
 
         std = spreads(rows.distributions())
         if len(std) == 1:
-            msg = "cv needs at least 2 rows, got 1"
-            raise DataError(msg)
+            raise DataError("cv needs at least 2 rows, got 1")
         return self.rows_around(float(std.mean()), rows)
 
     @staticmethod

@@ -130,8 +130,7 @@ def frechet(one: Moments, other: Moments) -> Array:
 
 def _require_rows(n: int) -> None:
     if n == 1:
-        msg = "cannot compute a covariance from 1 row. Pass at least 2 rows"
-        raise DataError(msg)
+        raise DataError("cannot compute a covariance from 1 row. Pass at least 2 rows")
 
 
 def qr_factor(root: Array) -> Array:

@@ -86,8 +86,7 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
     else:
         if len(rows) != len(theirs):
             counts = f"{first.name} has {len(rows):,} rows, {other.name} has {len(theirs):,}"
-            msg = f"{counts}, and without ids the rows cannot be matched. {WITH_IDS}"
-            raise DataError(msg)
+            raise DataError(f"{counts}, and without ids the rows cannot be matched. {WITH_IDS}")
         if rows.y is None or theirs.y is None:
             msg = f"{first.name} and {other.name} have neither ids nor targets, so their rows may differ. {WITH_IDS}"
             raise DataError(msg)
@@ -111,8 +110,7 @@ def _order(ids: AnyArray, theirs: AnyArray, names: tuple[str, str], id_name: str
     known = pd.Index(theirs, dtype=object if theirs.dtype.kind in "OU" else None)
     if not known.is_unique:
         (repeated,) = theirs[[known.duplicated().argmax()]].tolist()
-        msg = f"{id_name}={repeated!r} occurs more than once in {names[1]}. Keep one row per id"
-        raise DataError(msg)
+        raise DataError(f"{id_name}={repeated!r} occurs more than once in {names[1]}. Keep one row per id")
     order: Indices = known.get_indexer(ids)
     _require_all_matched(ids, theirs, order, names, id_name)
     return order
@@ -126,8 +124,7 @@ def _require_all_matched(ids: AnyArray, theirs: AnyArray, order: Indices, names:
     messages = [_lost(here, there, lost.tolist(), count, id_name) for here, there, lost, count in missing if len(lost)]
     if messages:
         remedy = "Models must have the same rows: remove the others from both files, e.g. with --filter"
-        msg = f"{'; '.join(messages)}. {remedy}"
-        raise DataError(msg)
+        raise DataError(f"{'; '.join(messages)}. {remedy}")
 
 
 def _lost(here: str, there: str, lost: list[Any], count: int, called: str) -> str:
@@ -144,8 +141,7 @@ def _require_same_targets(
     if y is None or others is None:
         return
     if y.shape != others.shape:
-        msg = f"{names[0]} and {names[1]} have {y[0].size} and {others[0].size} target columns. {remedy}"
-        raise DataError(msg)
+        raise DataError(f"{names[0]} and {names[1]} have {y[0].size} and {others[0].size} target columns. {remedy}")
     differ = np.abs(y - others) > ROUNDING * np.maximum(np.abs(y), np.abs(others))
     bad = np.flatnonzero(differ.reshape(len(y), -1).any(axis=1))
     if not len(bad):

@@ -91,11 +91,9 @@ def compare(
     """Return a report with the metrics of several models on the same rows, and the differences from the first model."""
     names = [model.name for model in models]
     if len(names) < 2 or len(set(names)) < len(names):  # noqa: PLR2004 - a comparison needs two
-        msg = f"a comparison needs at least two models with different names, got {', '.join(names)}"
-        raise OptionError(msg)
+        raise OptionError(f"a comparison needs at least two models with different names, got {', '.join(names)}")
     if swaps is not None and not 0 <= swaps <= MOST_SWAPS:
-        msg = f"--permutations must be >= 0 and at most {MOST_SWAPS:,}, got {swaps}"
-        raise OptionError(msg)
+        raise OptionError(f"--permutations must be >= 0 and at most {MOST_SWAPS:,}, got {swaps}")
     run = run or Run()
     reports, evaluated = evaluate_models(models, metrics, run)
     skipped = _skipped(names, reports)
@@ -182,11 +180,10 @@ def _in_order(models: Sequence[Model], names: Sequence[str], dataset: str) -> li
     """Return the models of a data set in the order of the names."""
     by_name = {model.name: model for model in models}
     if set(by_name) != set(names):
-        msg = (
+        raise OptionError(
             f"the data sets need the same models: the first has {', '.join(names)}, and {dataset} has"
             f" {', '.join(by_name) or 'none'}"
         )
-        raise OptionError(msg)
     return [by_name[name] for name in names]
 
 

@@ -94,8 +94,7 @@ def metric_of_samples(metric: Metric[Any]) -> Metric[Any]:
         return metric
     if not hasattr(metric, "of_samples"):
         known = (*TWO_SAMPLE_METRICS, *(name for name, each in METRICS.items() if hasattr(each, "of_samples")))
-        msg = f"{metric.info.name} does not compare two samples. Metrics that do: {', '.join(known)}"
-        raise OptionError(msg)
+        raise OptionError(f"{metric.info.name} does not compare two samples. Metrics that do: {', '.join(known)}")
     found: Metric[Any] = metric.of_samples()
     return found
 

@@ -53,8 +53,7 @@ def gamma_regression(design: Values, squares: Values, ridge: float) -> Values:
         coefficients = _descend(centered, squares, penalty, coefficients, step)
         if gradient @ step < CONVERGED * len(squares):
             return np.asarray(np.append(coefficients[0] - coefficients @ means, coefficients[1:]))
-    msg = "the regression of squared errors on the features does not converge. Use fewer features"
-    raise NumericalError(msg)
+    raise NumericalError("the regression of squared errors on the features does not converge. Use fewer features")
 
 
 def _descend(design: Values, squares: Values, penalty: Values, start: Values, step: Values) -> Values:
@@ -404,8 +403,7 @@ class Conformal(Step):
             require_levels(self.levels, predictive.levels)
             return Quantiles(predictive.levels, np.sort(predictive.values + scores * unit, axis=1))
         if not isinstance(predictive, Intervals):
-            msg = f"a correction of {self.form} does not apply to {predictive.display_name}"
-            raise DataError(msg)
+            raise DataError(f"a correction of {self.form} does not apply to {predictive.display_name}")
         require_levels(self.levels, predictive.levels)
         lower, upper = predictive.lower - scores * unit, predictive.upper + scores * unit
         middle = (lower + upper) / 2
@@ -434,16 +432,14 @@ def conformal_unit(predictive: Predictive, *, relative: bool) -> Values:
         return np.asarray(predictive.values[:, -1:] - predictive.values[:, :1])
     if isinstance(predictive, Intervals):
         return np.asarray(predictive.upper - predictive.lower)
-    msg = f"{predictive.display_name} have no widths"
-    raise DataError(msg)
+    raise DataError(f"{predictive.display_name} have no widths")
 
 
 def require_levels(fitted: tuple[float, ...], stated: Values) -> None:
     """Raise unless a file states the levels to which a correction was fitted."""
     if not np.array_equal(np.array(fitted), stated):
         lists = [", ".join(f"{level:g}" for level in levels) for levels in (fitted, stated)]
-        msg = f"the correction was fitted at the levels {lists[0]}, and the file states {lists[1]}"
-        raise DataError(msg)
+        raise DataError(f"the correction was fitted at the levels {lists[0]}, and the file states {lists[1]}")
 
 
 def design_matrix(features: tuple[Feature, ...], rows: Predictions) -> Values:
@@ -476,8 +472,7 @@ def assign_folds(rows: Predictions, folds: int, *, seed: int = 0, dependence: Ro
     fold = _shared(labels, order, folds)
     if len(np.unique(fold)) < folds:
         what = f"different values of {stated.columns[0]!r}" if stated.columns else "rows"
-        msg = f"{len(order):,} {what} are too few for {folds} folds. Pass a smaller --folds, or more rows"
-        raise DataError(msg)
+        raise DataError(f"{len(order):,} {what} are too few for {folds} folds. Pass a smaller --folds, or more rows")
     return fold
 
 

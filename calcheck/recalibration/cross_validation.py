@@ -41,11 +41,10 @@ def require_other_rows(fitted: Predictions, others: Predictions) -> None:
     if count > (BY_CHANCE * len(second) if by_chance else 0):
         row = int(others.row_numbers()[_place(others, second[shared][0], with_keys=with_keys)])
         how = "key and target" if with_keys else "target and prediction"
-        msg = (
+        raise DataError(
             f"{count:,} rows are also among those to which the correction is fitted (the same {how}; the first is row"
             f" {row:,}). Judge it on other rows"
         )
-        raise DataError(msg)
 
 
 def _contents(rows: Predictions, *, with_keys: bool) -> Words:
@@ -227,11 +226,10 @@ class CrossValidation:
         for feature in (each for step in steps for each in getattr(step, "features", ())):
             if feature.kind == "category" and feature.outside(held).any():
                 missing = np.asarray(held.columns[feature.column]).astype(str)[feature.outside(held)][0]
-                msg = (
+                raise DataError(
                     f"the group {str(missing)!r} of column {feature.column!r} is in one fold only, so nothing can be"
                     " fitted for it. Join it with another group, or leave the column out"
                 )
-                raise DataError(msg)
 
     def candidate(self, method: Method) -> Candidate:
         """Return a method with its scores, or the reason why it does not apply."""
@@ -270,8 +268,7 @@ class CrossValidation:
         """
         known = [each for each in found if each.scores is not None]
         if not known:
-            msg = f"no method applies. {found[0].method.name}: {found[0].reason}"
-            raise DataError(msg)
+            raise DataError(f"no method applies. {found[0].method.name}: {found[0].reason}")
         best = min(known, key=lambda each: each.mean)
         return next(each for each in known if self._is_as_good(each, best))
 

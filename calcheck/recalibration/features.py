@@ -43,8 +43,7 @@ def perfect_mean_square(predictive: Predictive) -> Values | float:
     draws = predictive.n_draws
     if draws is not None:
         if draws < MIN_DRAWS:
-            msg = f"{draws} draws per row are too few to scale them: at least {MIN_DRAWS} are needed"
-            raise DataError(msg)
+            raise DataError(f"{draws} draws per row are too few to scale them: at least {MIN_DRAWS} are needed")
         return (1 + 1 / draws) * (draws - 1) / (draws - 3)
     if isinstance(predictive, LocationScale):
         return (predictive.std() / predictive.scale) ** 2
@@ -54,8 +53,7 @@ def perfect_mean_square(predictive: Predictive) -> Values | float:
 def require_single_target(predictive: Predictive, y: Values) -> None:
     """Raise unless there is one target per row."""
     if predictive.targets > 1 or y.size != len(y):
-        msg = "recalibration needs one target per row"
-        raise DataError(msg)
+        raise DataError("recalibration needs one target per row")
 
 
 def require_different_errors(rows: Predictions) -> None:
@@ -132,14 +130,12 @@ def column_values(rows: Predictions, column: str, kind: str) -> AnyArray:
         return np.log(rows.distributions().spread())
     if column not in rows.columns:
         known = listed_columns(list(rows.columns), column)
-        msg = f"there is no column {column!r}, on which the correction depends {known}"
-        raise DataError(msg)
+        raise DataError(f"there is no column {column!r}, on which the correction depends {known}")
     values = np.asarray(rows.columns[column])
     if kind == "category":
         return values
     if values.dtype.kind not in NUMBERS:
-        msg = f"column {column!r} has no numbers, to which the correction was fitted"
-        raise DataError(msg)
+        raise DataError(f"column {column!r} has no numbers, to which the correction was fitted")
     values = values.astype(np.float64)
     if not np.isfinite(values).all():
         row = int(rows.row_numbers()[np.argmin(np.isfinite(values))])
@@ -179,8 +175,7 @@ def _fit_feature(rows: Predictions, column: str) -> Feature:
 def _category(column: str, values: AnyArray) -> Feature:
     groups = np.unique(values.astype(str))
     if len(groups) > MOST_GROUPS:
-        msg = f"column {column!r} has {len(groups):,} different texts, at most {MOST_GROUPS} can be groups"
-        raise DataError(msg)
+        raise DataError(f"column {column!r} has {len(groups):,} different texts, at most {MOST_GROUPS} can be groups")
     return Feature(column, "category", groups=tuple(map(str, groups)))
 
 

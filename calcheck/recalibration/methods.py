@@ -198,11 +198,10 @@ def _pit_limits(rows: Predictions) -> tuple[Values, Values]:
     left, right = pit(rows)
     far = int(np.sum((left > LARGEST) | (right < SMALLEST)))
     if far > max(MOST_FAR * len(rows), FEW_FAR):
-        msg = (
+        raise DataError(
             f"{far:,} of {len(rows):,} targets are so far out that their predicted probabilities are 0 or 1. Scale the"
             " uncertainties first, as in local+pit"
         )
-        raise DataError(msg)
     return left, right
 
 
@@ -229,8 +228,7 @@ def fit_beta(rows: Predictions, _: FitOptions) -> map_steps.Beta:
     best = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-8})
     a, b, c = math.exp(best.x[0]), math.exp(best.x[1]), float(best.x[2])
     if not all(map(math.isfinite, (a, b, c))):
-        msg = "the beta map does not converge on these PIT values"
-        raise NumericalError(msg)
+        raise NumericalError("the beta map does not converge on these PIT values")
     return map_steps.Beta(a=a, b=b, c=c)
 
 
@@ -248,8 +246,7 @@ def fit_conformal(rows: Predictions, options: FitOptions) -> map_steps.Conformal
     if isinstance(predictive, (Quantiles, Intervals)):
         unit = map_steps.conformal_unit(predictive, relative=options.relative)
         if options.relative and not (unit > 0).all():
-            msg = "some intervals have the width 0, so scores cannot be relative to it"
-            raise DataError(msg)
+            raise DataError("some intervals have the width 0, so scores cannot be relative to it")
         if isinstance(predictive, Quantiles):
             scores, form = (y - predictive.values) / unit, "quantiles"
         else:
@@ -279,15 +276,13 @@ def _conformal_score(scores: Values, level: float) -> float:
 def require_known_shape(predictive: Predictive) -> None:
     """Raise if the shape of the distributions is assumed, so that probabilities mean nothing."""
     if not predictive.shape_is_known:
-        msg = "the file states errors and deviations, but no shape: name it with --error-dist"
-        raise DataError(msg)
+        raise DataError("the file states errors and deviations, but no shape: name it with --error-dist")
 
 
 def _require_spread_of_errors(square: float) -> None:
     """Raise unless a mean squared z-score is positive and finite."""
     if not 0 < square < math.inf:
-        msg = "the errors are all equal, or infinite, so they do not show how large uncertainties should be"
-        raise DataError(msg)
+        raise DataError("the errors are all equal, or infinite, so they do not show how large uncertainties should be")
 
 
 Fit = Callable[[Predictions, FitOptions], map_steps.AnyStep]
@@ -347,11 +342,10 @@ class Method:
                 raise OptionError(msg)
         places = [STAGES.index(STEPS[name].stage) for name in names]
         if any(later <= earlier for earlier, later in pairwise(places)):
-            msg = (
+            raise OptionError(
                 f"--method {text}: steps are joined in the order bias, then one that scales, then pit or beta, as in"
                 " bias+local+pit"
             )
-            raise OptionError(msg)
         return cls(JOINED.join(names))
 
     @property
@@ -459,8 +453,7 @@ class RecalibrationMap:
         """Return rows with corrected distributions, and the number of rows outside the fitted range."""
         family = family_of(rows)
         if family != self.family:
-            msg = f"the map was fitted to {self.family}, and these predictions are {family}"
-            raise DataError(msg)
+            raise DataError(f"the map was fitted to {self.family}, and these predictions are {family}")
         outside: Mask = np.zeros(len(rows), np.bool_)
         for step in self.steps:
             outside |= step.outside(rows)

@@ -401,20 +401,17 @@ def _most_deviating(deviation: Values) -> Sequence[int]:
 def named_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
     """Return two columns of numbers."""
     if len(names) != 2 or len(set(names)) < 2:  # noqa: PLR2004 - of a map
-        msg = f"--plot-by needs two different columns, got {','.join(names)!r}"
-        raise OptionError(msg)
+        raise OptionError(f"--plot-by needs two different columns, got {','.join(names)!r}")
     x, y = (Variable(name, _numbers(rows, name)) for name in names)
     return x, y
 
 
 def _numbers(rows: Predictions, name: str) -> Values:
     if name not in rows.columns:
-        msg = f"there is no column {name!r} for the map (--plot-by) {listed_columns(rows.columns, name)}"
-        raise DataError(msg)
+        raise DataError(f"there is no column {name!r} for the map (--plot-by) {listed_columns(rows.columns, name)}")
     values = rows.columns[name]
     if values.dtype.kind not in "iufb" or not np.isfinite(values).all():
-        msg = f"column {name!r} must hold finite numbers for the map (--plot-by)"
-        raise DataError(msg)
+        raise DataError(f"column {name!r} must hold finite numbers for the map (--plot-by)")
     return values.astype(np.float64)
 
 

@@ -69,11 +69,10 @@ class Cut:
         if self.text in columns:
             return Cut(self.text, text=self.text)
         if self.bins is not None and not 1 < self.bins <= MOST_BINS:
-            msg = (
+            raise OptionError(
                 f"--by {self.text}: the number of bins must be between 2 and {MOST_BINS:,}."
                 f" A single edge is {self.bins}/"
             )
-            raise OptionError(msg)
         return self
 
 
@@ -129,8 +128,7 @@ class Partition(Groups):
         """Return a bin for each different text, and one for missing values. Shapes: values, missing (n,)."""
         found, codes, counts = np.unique(values[~missing], return_inverse=True, return_counts=True)
         if fewest == 1 and len(found) > most:
-            msg = f"column {column!r} has {len(found):,} different texts, and at most {most} can be groups"
-            raise DataError(msg)
+            raise DataError(f"column {column!r} has {len(found):,} different texts, and at most {most} can be groups")
         frequent = np.sort(np.argsort(-counts, kind="stable")[:most])
         frequent = frequent[counts[frequent] >= fewest]
         place = np.full(len(found), len(frequent))
@@ -151,8 +149,7 @@ class Partition(Groups):
             periods = times.to_period(period)
         except (ValueError, TypeError, AttributeError):
             names = f"{known}, or names of pandas, of a date column"
-            msg = f"column {column!r} cannot be cut by {period!r}: periods are {names}"
-            raise DataError(msg) from None
+            raise DataError(f"column {column!r} cannot be cut by {period!r}: periods are {names}") from None
         if values.dtype.kind == "f":
             msg = f"column {column!r} holds numbers, not dates: it has no period {period!r} (periods: {known})"
             raise DataError(msg)
@@ -214,8 +211,7 @@ def bin_column(column: str, raw: AnyArray, cut: Cut) -> Partition:
         return Partition.periods(column, values, missing, cut.period)
     if values.dtype.kind == "U":
         if cut.bins or cut.edges:
-            msg = f"column {column!r} holds text, which is not cut into bins: pass --by {column}"
-            raise DataError(msg)
+            raise DataError(f"column {column!r} holds text, which is not cut into bins: pass --by {column}")
         return Partition.categories(column, values, missing, MOST_TEXTS)
     if cut.edges:
         return Partition.edges(column, values, missing, _edges_of(column, values, cut.edges))
@@ -280,11 +276,9 @@ def _edges_of(column: str, values: AnyArray, edges: Sequence[str]) -> list[str]:
     try:
         limits = np.array(edges, dtype=values.dtype)
     except ValueError:
-        msg = f"column {column!r} holds {kind}, and the edges {'/'.join(edges)} are none"
-        raise DataError(msg) from None
+        raise DataError(f"column {column!r} holds {kind}, and the edges {'/'.join(edges)} are none") from None
     if (limits[1:] <= limits[:-1]).any() or np.isnan(limits).any():
-        msg = f"the edges of column {column!r} must increase, got {'/'.join(edges)}"
-        raise DataError(msg)
+        raise DataError(f"the edges of column {column!r} must increase, got {'/'.join(edges)}")
     return list(edges)
 
 
@@ -327,14 +321,12 @@ def values_of(source: Source, column: str) -> AnyArray:
     if column in rows.columns:
         return np.asarray(rows.columns[column])
     if column not in PREDICTED:
-        msg = f"there is no column {column!r} with one value per row"
-        raise DataError(msg)
+        raise DataError(f"there is no column {column!r} with one value per row")
     if rows.distributions().n_draws is not None:
-        msg = (
+        raise DataError(
             f"the {column} of draws does not form groups: it varies with the draws, with which targets are exchanged."
             " Name columns of inputs"
         )
-        raise DataError(msg)
     return rows.distributions().mean() if column == MEAN else rows.distributions().spread()
 
 

@@ -109,8 +109,7 @@ def report_picture(report: Report) -> Picture:
     """Return one picture of all results that have curves, each panel with the name of its metric."""
     drawn = [(result, picture) for result in report.results if (picture := metric_picture(report, result)) is not None]
     if not drawn:
-        msg = "none of the metrics has a picture: omit --plot, or name one that has, such as coverage"
-        raise DataError(msg)
+        raise DataError("none of the metrics has a picture: omit --plot, or name one that has, such as coverage")
     if len(drawn) == 1:
         return drawn[0][1]
     panels = tuple(

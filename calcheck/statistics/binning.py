@@ -52,8 +52,7 @@ class Binning(Groups):
         """
         n = len(values)
         if bins > n:
-            msg = f"{bins} bins need at least {bins} rows, and there are {n:,}: use fewer --bins"
-            raise DataError(msg)
+            raise DataError(f"{bins} bins need at least {bins} rows, and there are {n:,}: use fewer --bins")
         edges = np.round(np.linspace(0, n, bins + 1)).astype(np.intp)
         ordered = np.sort(values)
         after = ordered[edges[1:-1]]
@@ -84,11 +83,10 @@ class Binning(Groups):
         """Return one bin per category, in the order of their names. Shapes: values (n,) of texts."""
         names = sorted(set(values.tolist()))
         if len(names) > MAX_CATEGORIES:
-            msg = (
+            raise DataError(
                 f"{name} has {len(names):,} categories (the first is {names[0]!r}), and at most {MAX_CATEGORIES:,} make"
                 " bins. Group them, or use a column of numbers or dates"
             )
-            raise DataError(msg)
         low = np.array(names, dtype=str)
         return CategoryBins(None, len(names), low=low, high=low).assign(values)
 
@@ -130,11 +128,10 @@ class CategoryBins(Binning):
         number = {name: place for place, name in enumerate(self.low.tolist())}
         found = values.tolist()
         if unknown := sorted(set(found) - set(number)):
-            msg = (
+            raise DataError(
                 f"category {unknown[0]!r} has no bin, because the bins were made of other rows (categories:"
                 f" {named_some(number)}). Use rows of these categories, or omit --settings-from"
             )
-            raise DataError(msg)
         label = np.fromiter((number[name] for name in found), np.min_scalar_type(len(number)), len(found))
         return replace(self, label=label)
 
@@ -256,13 +253,11 @@ def sort_keys(rows: Predictions, by: str | None, purpose: str = "to bin rows by 
     if by is None:
         return spreads(rows.distributions())
     if by not in rows.columns:
-        msg = f"there is no column {by!r} {purpose} {listed_columns(rows.columns, by)}"
-        raise DataError(msg)
+        raise DataError(f"there is no column {by!r} {purpose} {listed_columns(rows.columns, by)}")
     values = rows.columns[by]
     kind = values.dtype.kind
     if kind not in NUMBERS + DATES + CATEGORIES:
-        msg = f"column {by!r} must contain numbers, dates or categories {purpose}, got {values.dtype}"
-        raise DataError(msg)
+        raise DataError(f"column {by!r} must contain numbers, dates or categories {purpose}, got {values.dtype}")
     if kind in CATEGORIES:
         require(by, finite_rows(values), "must be present", MISSING)
         return np.where(values, "true", "false") if kind == "b" else values

@@ -183,10 +183,9 @@ def histogram(name: CurveName, values: Values, x_name: str, *, ratios: bool = Fa
 def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
     """Return the predicted standard deviations, or the widths of intervals if there are none, (n,), and their name."""
     if predictive.targets > 1:
-        msg = (
+        raise DataError(
             f"rows of {predictive.targets} targets have no single uncertainty to be drawn along: pass --plot-by COLUMN"
         )
-        raise DataError(msg)
     if (levels := predictive.interval_levels) is not None:
         return interval_widths(predictive, float(levels[0])), WIDTH
     try:
@@ -241,8 +240,7 @@ def row_intervals(
     """Return intervals of some rows, which are evenly spaced in the order of their centers."""
     predictive = rows.distributions()
     if predictive.targets > 1:
-        msg = f"intervals need one target per row, and these distributions have {predictive.targets}"
-        raise DataError(msg)
+        raise DataError(f"intervals need one target per row, and these distributions have {predictive.targets}")
     name, along = (by, _column(rows, by)) if by else _single_input(rows, inputs)
     order = np.argsort(_centers(predictive, level), kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, min(size, len(order))).round().astype(np.intp))]
@@ -277,6 +275,5 @@ def _single_input(rows: Predictions, names: Sequence[str]) -> tuple[str, Values 
 def _column(rows: Predictions, name: str) -> Values:
     keys = sort_keys(rows, name)
     if keys.dtype.kind not in NUMBERS:
-        msg = f"column {name!r} must hold numbers to show predictions along it"
-        raise DataError(msg)
+        raise DataError(f"column {name!r} must hold numbers to show predictions along it")
     return keys.astype(np.float64)

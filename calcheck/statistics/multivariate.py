@@ -29,8 +29,7 @@ def target_vectors(rows: Predictions) -> tuple[Values, Values]:
     """Return the target vectors, (n, t), and their draws, (n, m, t)."""
     draws = own_draws(rows.distributions())
     if draws.shape[1] == 1:
-        msg = "one draw per row does not show how the targets depend on each other: give at least 2"
-        raise DataError(msg)
+        raise DataError("one draw per row does not show how the targets depend on each other: give at least 2")
     return rows.targets(), draws
 
 

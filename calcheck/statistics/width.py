@@ -171,8 +171,7 @@ def role_ratios(rows: Predictions, level: float) -> list[Values]:
     found = [np.empty(len(y)) for _ in range(min(m, ROLES))]
     for where, part in rows.distributions().batches():
         if not isinstance(part, Samples):
-            msg = "only draws can play the target"
-            raise DataError(msg)
+            raise DataError("only draws can play the target")
         center = (part.draws.sum(axis=1) + y[where]) / (m + 1)
         squares = ((part.draws - center[:, None]) ** 2).sum(axis=1) + (y[where] - center) ** 2
         for role, each in enumerate(found):

@@ -56,17 +56,14 @@ def read_archive(path: str, kind: str) -> tuple[dict[str, Any], dict[str, AnyArr
     """Return the header and the arrays that :func:`write_archive` wrote."""
     file = File(path)
     if not file.content_starts(b"PK"):
-        msg = f"{file.display_name} is not a calcheck {kind}"
-        raise FileError(msg)
+        raise FileError(f"{file.display_name} is not a calcheck {kind}")
     try:
         with file.open() as stream, np.load(stream, allow_pickle=False) as archive:
             return _read(archive, file.display_name, kind)
     except UNREADABLE as error:
-        msg = f"{file.display_name} {DAMAGED} ({error})"
-        raise FileError(msg) from error
+        raise FileError(f"{file.display_name} {DAMAGED} ({error})") from error
     except OSError as error:
-        msg = f"{file.display_name} cannot be read: {error.strerror}"
-        raise FileError(msg) from error
+        raise FileError(f"{file.display_name} cannot be read: {error.strerror}") from error
 
 
 @contextmanager
@@ -78,8 +75,7 @@ def damage_as_error(path: str) -> Iterator[None]:
     except FileError:
         raise
     except INVALID as error:
-        msg = f"{path} {DAMAGED} ({error})"
-        raise FileError(msg) from error
+        raise FileError(f"{path} {DAMAGED} ({error})") from error
 
 
 def is_archive(path: str, kind: str) -> bool:
@@ -107,26 +103,22 @@ def are_states(files: Sequence[str]) -> bool:
 
 def _read(archive: Any, name: str, kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     if HEADER not in archive.files:
-        msg = f"{name} is not a calcheck {kind}"
-        raise FileError(msg)
+        raise FileError(f"{name} is not a calcheck {kind}")
     if any(member.compress_type != zipfile.ZIP_STORED for member in archive.zip.infolist()):
-        msg = "its members are compressed, but calcheck writes uncompressed files"  # Prevents decompression bombs
-        raise ValueError(msg)
+        # Prevents decompression bombs
+        raise ValueError("its members are compressed, but calcheck writes uncompressed files")
     top = json.loads(np.asarray(archive[HEADER]).tobytes())
     if top["kind"] != kind:
-        msg = f"{name} is not a calcheck {kind}, but a {top['kind']}"
-        raise FileError(msg)
+        raise FileError(f"{name} is not a calcheck {kind}, but a {top['kind']}")
     if top["version"] != VERSION:
         newer = "a newer" if top["version"] > VERSION else "an older"
         msg = f"{name} was written by {newer} calcheck: its version is {top['version']}, this calcheck reads {VERSION}"
         raise FileError(msg)
     arrays = {str(each): np.asarray(archive[each]) for each in top["arrays"]}  # Of bytes if it is no array
     if any(each.dtype.kind not in KINDS or not each.dtype.itemsize for each in arrays.values()):
-        msg = "an array contains neither numbers nor text"
-        raise ValueError(msg)
+        raise ValueError("an array contains neither numbers nor text")
     if top["sha256"] != _digest(arrays):
-        msg = "its checksum does not match"
-        raise ValueError(msg)
+        raise ValueError("its checksum does not match")
     return dict(top["header"]), arrays
 
 
@@ -252,8 +244,7 @@ def _typed(values: AnyArray, kind: Any) -> Any:
     if get_origin(kind) is not Literal:
         return values
     if (word := values.item()) not in get_args(kind):
-        msg = f"{word!r} is none of {', '.join(get_args(kind))}"
-        raise ValueError(msg)
+        raise ValueError(f"{word!r} is none of {', '.join(get_args(kind))}")
     return word
 
 
@@ -290,8 +281,7 @@ class FileCheckpoint:
         theirs = header.get("run", {})
         for what in {**self._identity, **theirs}:
             if self._identity.get(what) != theirs.get(what):
-                msg = f"{self._path} is from a different run: its {what} differ. Restart without --resume"
-                raise OptionError(msg)
+                raise OptionError(f"{self._path} is from a different run: its {what} differ. Restart without --resume")
         for place, (stage, batches) in enumerate(header.get("stages", {}).items()):
             self._stages[stage] = batches
             self._arrays[stage] = strip_prefix(str(place), arrays)

@@ -34,8 +34,7 @@ def atomic_path(path: str) -> Iterator[Path]:
                 temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
                 temporary.replace(target)
     except OSError as error:
-        msg = f"{path} cannot be written: {error.strerror}"
-        raise FileError(msg) from error
+        raise FileError(f"{path} cannot be written: {error.strerror}") from error
 
 
 @contextmanager
@@ -110,8 +109,7 @@ def require_writable(outputs: Sequence[str], inputs: Sequence[str]) -> None:
     for path in outputs:
         what = _obstacle(Path(path))
         if what:
-            msg = f"{path} cannot be written: {what}"
-            raise FileError(msg)
+            raise FileError(f"{path} cannot be written: {what}")
         if (other := names.get(os.path.realpath(path))) is not None:
             msg = f"{path} would overwrite {other}, which this command also reads or writes. Choose another name"
             raise FileError(msg)
@@ -132,8 +130,7 @@ def _obstacle(path: Path) -> str:
 def require_suffix(path: str) -> None:
     """Raise unless the suffix is a format of pointwise results."""
     if Path(path).suffix.lower() not in POINTWISE_SUFFIXES:
-        msg = f"{path} must end in {' or '.join(POINTWISE_SUFFIXES)}, which selects the format"
-        raise OptionError(msg)
+        raise OptionError(f"{path} must end in {' or '.join(POINTWISE_SUFFIXES)}, which selects the format")
 
 
 def _umask() -> int:
@@ -176,8 +173,7 @@ def exclusive(path: str | None) -> Iterator[Callable[[], None]]:
 
     def require_unchanged() -> None:
         if path is not None and _stamp(path) != before:
-            msg = f"{path} was changed by another process since this command read it. Run this command again"
-            raise FileError(msg)
+            raise FileError(f"{path} was changed by another process since this command read it. Run this command again")
 
     try:
         yield require_unchanged

@@ -99,8 +99,7 @@ def write(source: Source, path: str) -> None:
     """
     given: Any = source  # a frame that is not read yet, without types
     if not isinstance(given, Source):
-        msg = f"write takes predictions as calcheck.read returns them, got {type(given).__name__}"
-        raise OptionError(msg)
+        raise OptionError(f"write takes predictions as calcheck.read returns them, got {type(given).__name__}")
     rows = source.predictions()  # Validates all rows before writing
     if suffix_of(path) == ".csv" and rows.id is not None:
         _require_same_in_text(rows.id)
@@ -117,8 +116,7 @@ def _require_same_in_text(ids: AnyArray) -> None:
     if same is None or not pc.all(same).as_py():
         place = 0 if same is None else pc.index(same, value=False).as_py()
         key = f"{before[place].as_py()!r} (row {place}, counted from 0)"
-        msg = f"CSV does not store types: the key {key} would be read as a different one. Write .parquet"
-        raise DataError(msg)
+        raise DataError(f"CSV does not store types: the key {key} would be read as a different one. Write .parquet")
 
 
 def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
@@ -133,8 +131,7 @@ def suffix_of(path: str) -> str:
     """Return the suffix of a path, which selects the format."""
     ending = Path(path).suffix.lower()
     if ending not in WRITERS:
-        msg = f"{path} must end in {', '.join(WRITERS)}, which selects the format"
-        raise OptionError(msg)
+        raise OptionError(f"{path} must end in {', '.join(WRITERS)}, which selects the format")
     return ending
 
 
@@ -210,6 +207,5 @@ def _table(columns: dict[str, Any], *, flat: bool) -> pa.Table:
             stem = FLAT.get(name, name)
             arrays |= {f"{stem}_{place}": pa.array(values[:, place]) for place in range(values.shape[1])}
         else:
-            msg = "CSV cannot represent several targets per row: write .parquet"
-            raise DataError(msg)
+            raise DataError("CSV cannot represent several targets per row: write .parquet")
     return pa.table(arrays)

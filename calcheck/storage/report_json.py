@@ -38,8 +38,7 @@ def read_map(path: str) -> RecalibrationMap:
     file = File(path)
     content = read_json(file, HOW_TO_WRITE)
     if not isinstance(content, dict) or "calcheck_map" not in content:
-        msg = f"{file.display_name} is not a recalibration map: it has no calcheck_map. {HOW_TO_WRITE}"
-        raise FileError(msg)
+        raise FileError(f"{file.display_name} is not a recalibration map: it has no calcheck_map. {HOW_TO_WRITE}")
     if content["calcheck_map"] != VERSION:
         version = content["calcheck_map"]
         msg = f"{file.display_name} has the map version {version!r}; this calcheck reads {VERSION}. Fit the map again"
@@ -89,15 +88,13 @@ def read_report(path: str) -> Report:
     try:
         return _report(content)
     except SchemaError as error:
-        msg = f"{file.display_name} {error}"
-        raise FileError(msg) from error
+        raise FileError(f"{file.display_name} {error}") from error
 
 
 def _report(content: Any) -> Report:
     _require_shallow(content, MAX_DEPTH)
     if not isinstance(content, dict) or "schema_version" not in content:
-        msg = f"is not a calcheck report: it has no schema_version. {HOW}"
-        raise SchemaError(msg)
+        raise SchemaError(f"is not a calcheck report: it has no schema_version. {HOW}")
     if (version := content["schema_version"]) != SCHEMA_VERSION:
         msg = f"has schema version {_shown(version)}; this calcheck reads {SCHEMA_VERSION}. Create the report again"
         raise SchemaError(msg)
@@ -112,8 +109,7 @@ def _report(content: Any) -> Report:
 def _require_shallow(value: Any, room: int) -> None:
     """Raise if objects and lists are nested deeper than ``room`` levels."""
     if not room:
-        msg = f"is not a calcheck report: more than {MAX_DEPTH} objects and lists are nested in each other"
-        raise SchemaError(msg)
+        raise SchemaError(f"is not a calcheck report: more than {MAX_DEPTH} objects and lists are nested in each other")
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _require_shallow(part, room - 1)
 
@@ -124,11 +120,9 @@ def read_json(file: File, how: str) -> Any:
         with file.open() as stream:
             content = stream.read(LARGEST_BYTES + 1)
     except OSError as error:
-        msg = f"{file.display_name} cannot be read: {error.strerror}"
-        raise FileError(msg) from error
+        raise FileError(f"{file.display_name} cannot be read: {error.strerror}") from error
     if len(content) > LARGEST_BYTES:
-        msg = f"{file.display_name} is larger than {LARGEST_BYTES >> 20} MiB, the maximum size"
-        raise FileError(msg)
+        raise FileError(f"{file.display_name} is larger than {LARGEST_BYTES >> 20} MiB, the maximum size")
     try:
         text = content.decode("utf-8-sig")
         return json.loads(
@@ -138,8 +132,7 @@ def read_json(file: File, how: str) -> Any:
             object_pairs_hook=_each_once,
         )
     except (ValueError, RecursionError) as error:
-        msg = f"{file.display_name} is not valid JSON: {error}. {how}"
-        raise FileError(msg) from error
+        raise FileError(f"{file.display_name} is not valid JSON: {error}. {how}") from error
 
 
 def _only_report(page: str, name: str) -> str:
@@ -147,21 +140,18 @@ def _only_report(page: str, name: str) -> str:
     found = extract(page, "report")
     if len(found) != 1:
         held = f"holds the reports of {len(found)} models" if found else "is a page without a report of calcheck"
-        msg = f"{name} {held}. calcheck report FILE writes pages with the report of one model"
-        raise FileError(msg)
+        raise FileError(f"{name} {held}. calcheck report FILE writes pages with the report of one model")
     return found[0]
 
 
 def _refused(constant: str) -> NoReturn:
-    msg = f"{constant} is not a JSON number"
-    raise ValueError(msg)
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        msg = f"{text} is out of the range of float64"
-        raise ValueError(msg)
+        raise ValueError(f"{text} is out of the range of float64")
     return value
 
 
@@ -169,8 +159,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        msg = f"{twice[:SHOWN]!r} occurs twice in one object"
-        raise ValueError(msg)
+        raise ValueError(f"{twice[:SHOWN]!r} occurs twice in one object")
     return found
 
 
@@ -178,8 +167,7 @@ def from_json(hint: Any, value: Any, where: str) -> Any:
     """Return a value of a declared type from parsed JSON, or raise :class:`SchemaError`."""
     kind = next((kind for kind in _kinds(hint) if _fits(kind, value)), None)
     if kind is None:
-        msg = f"is not a calcheck report: {where} must be {_describe_type(hint)}, got {_shown(value)}"
-        raise SchemaError(msg)
+        raise SchemaError(f"is not a calcheck report: {where} must be {_describe_type(hint)}, got {_shown(value)}")
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple:
         return tuple(from_json(arguments[0], item, f"{where}[{place}]") for place, item in enumerate(value))
@@ -198,8 +186,7 @@ def _object(owner: Any, value: dict[str, Any], where: str) -> Any:
     for problem, wrong in (("lacks", set(names) - set(value) - added), ("has an unknown", set(value) - set(names))):
         if wrong:
             name = next(name for name in (*names, *value) if name in wrong)
-            msg = f"is not a report of this calcheck: {where or 'it'} {problem} {_shown(name)}"
-            raise SchemaError(msg)
+            raise SchemaError(f"is not a report of this calcheck: {where or 'it'} {problem} {_shown(name)}")
     return owner(
         **{name: from_json(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in names if name in value}
     )

@@ -103,8 +103,7 @@ class MomentSums(Sums):
     def add(self, other: MomentSums) -> None:
         for name, values in self.fixed.items():
             if not np.array_equal(values, other.fixed[name]):
-                msg = f"its {name} differ between batches, which therefore cannot be added"
-                raise DataError(msg)
+                raise DataError(f"its {name} differ between batches, which therefore cannot be added")
         if self.products is not None and other.products is not None:
             gap = other.mean_vector() - self.mean_vector()  # Each matrix of products is centered at its own means
             self.products += other.products + np.outer(gap, gap) * (self.n * other.n / (self.n + other.n))
@@ -260,8 +259,7 @@ class BatchedSource:
         """The first batch of rows."""
         batch = next(iter(self.source.batches()), None)
         if batch is None:
-            msg = "there are no rows"
-            raise DataError(msg)
+            raise DataError("there are no rows")
         return batch
 
     def column(self, name: str, column: ColumnOf) -> Values:

@@ -170,11 +170,10 @@ def accumulate(
 ) -> State:
     """Return the state of metrics, and of those behind the answer, over the rows of a source, read in batches."""
     if like is not None and run.replicates not in (None, like.replicates):
-        msg = (
+        raise errors.OptionError(
             f"--replicates {run.replicates} contradicts --settings-from, whose state has {like.replicates}: omit"
             " --replicates"
         )
-        raise errors.OptionError(msg)
     count = FEW_REPLICATES if run.replicates is None else run.replicates
     if like is not None:
         count = like.replicates
@@ -248,8 +247,7 @@ def _skipped_by_error(metric: Metric[Any], error: Exception, source: Source) -> 
     if isinstance(error, errors.ExtremeError):
         raise errors.RefusedError(text) from error
     if isinstance(error, errors.NumericalError):
-        msg = f"{metric.info.name}: {text}"
-        raise errors.RefusedError(msg) from error
+        raise errors.RefusedError(f"{metric.info.name}: {text}") from error
     return Skipped(metric=metric.info.name, code="error", reason=text)
 
 
@@ -419,19 +417,16 @@ def _state(header: dict[str, Any], arrays: Mapping[str, AnyArray]) -> State:
 def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any], metric_accumulators.MetricAccumulator[Any, Any]]:
     """Return a metric with the given options, and its accumulator."""
     if name not in METRICS:
-        msg = f"there is no metric {name!r}"
-        raise ValueError(msg)
+        raise ValueError(f"there is no metric {name!r}")
     metric = METRICS[name].from_options(options)
     summing = metric_accumulators.accumulator_of(metric)
     if summing is None:
-        msg = f"{name} cannot be computed in batches"
-        raise ValueError(msg)
+        raise ValueError(f"{name} cannot be computed in batches")
     return metric, summing
 
 
 def _sound(each: StreamedMetric, sums: Sums, n: int) -> Sums:
     """Return the sums if they are consistent with the settings and the number of rows."""
     if sums.n != n or n < 1 or not each.accumulator.is_consistent(each.settings, sums):
-        msg = "its sums, its settings and its number of rows do not match"
-        raise ValueError(msg)
+        raise ValueError("its sums, its settings and its number of rows do not match")
     return sums

@@ -279,14 +279,11 @@ class AgainstOptions(NotNegative):
             msg = f"{given[0]} sets the tolerance for a comparison with a stored report: also pass --against BASE.json"
             raise OptionError(msg)
         if self.no_worse and self.against is None:
-            msg = "--no-worse compares with a baseline: also pass --against BASE.json"
-            raise OptionError(msg)
+            raise OptionError("--no-worse compares with a baseline: also pass --against BASE.json")
         if self.no_worse and self.within_interval:
-            msg = "--no-worse and --within-interval contradict each other: pass only one of them"
-            raise OptionError(msg)
+            raise OptionError("--no-worse and --within-interval contradict each other: pass only one of them")
         if self.within_interval and len(given) > 1:
-            msg = f"{given[0]} and --within-interval contradict each other: pass only one of them"
-            raise OptionError(msg)
+            raise OptionError(f"{given[0]} and --within-interval contradict each other: pass only one of them")
         super().__post_init__()
 
 
@@ -435,11 +432,9 @@ class StateOptions:
 
     def __post_init__(self) -> None:
         if self.resume and self.checkpoint is None:
-            msg = "--resume needs the checkpoint file of the interrupted run: also pass --checkpoint FILE"
-            raise OptionError(msg)
+            raise OptionError("--resume needs the checkpoint file of the interrupted run: also pass --checkpoint FILE")
         if self.checkpoint is not None and self.dask is not None:
-            msg = (
+            raise OptionError(
                 "--checkpoint and --dask cannot be combined: a checkpoint is for a single machine, and a cluster"
                 " continues when a worker fails. Omit one of them"
             )
-            raise OptionError(msg)

@@ -28,8 +28,7 @@ def run(request: Request) -> Report:
     """Return the report of models on the same rows, of one data set or several."""
     options, files = request.options(ComparisonOptions), request.data("files")
     if files is not None and len(files) < 2:  # noqa: PLR2004 - a comparison needs two
-        msg = f"compare needs the files of at least two models, got only {files[0]}"
-        raise OptionError(msg)
+        raise OptionError(f"compare needs the files of at least two models, got only {files[0]}")
     metrics = _discretised(request.refined(request.metrics(), CCE), wanted=options.discretise)
     metrics, without = request.weighted(metrics, applicable=True, plots=True)
     models = request.models(metrics)
@@ -55,8 +54,7 @@ def run_diff(request: Request) -> Diff:
     """Return what changed between two reports."""
     old, new = request.data("old"), request.data("new")
     if old == new == STDIN:
-        msg = "only one report can be read from standard input: pass the other by its file name"
-        raise OptionError(msg)
+        raise OptionError("only one report can be read from standard input: pass the other by its file name")
     request.require_outputs(reads=[old, new])
     return diff(read_report(old), read_report(new))
 
@@ -69,8 +67,7 @@ def _discretised(metrics: Sequence[Metric[Any]], *, wanted: bool) -> list[Metric
 def _with_results(report: Report, what: str = "") -> Report:
     """Return a report; raise if it has no results."""
     if not report.results:
-        msg = f"no metric applies{what}. {skip_reasons(report)}"
-        raise FileError(msg)
+        raise FileError(f"no metric applies{what}. {skip_reasons(report)}")
     return report
 
 
@@ -106,12 +103,10 @@ def trend(
 def _require_places(places: Sequence[float], count: int) -> None:
     """Raise unless there are at least two files, each with a position, and positions increase."""
     if count < 2:  # noqa: PLR2004 - a trend needs two
-        msg = "a trend needs at least two files, got one"
-        raise OptionError(msg)
+        raise OptionError("a trend needs at least two files, got one")
     if len(places) != count or any(later <= earlier for earlier, later in pairwise(places)):
         listed = ", ".join(f"{place:g}" for place in places)
-        msg = f"--positions needs {count} increasing numbers, one per file, got {listed}"
-        raise OptionError(msg)
+        raise OptionError(f"--positions needs {count} increasing numbers, one per file, got {listed}")
 
 
 def _series(metric: Metric[Any], labels: Sequence[str], reports: Sequence[Report]) -> list[Result]:

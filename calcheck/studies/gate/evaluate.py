@@ -173,10 +173,9 @@ def _holds(
             texts = [isinstance(value, str) for value in (left, right)]
             if any(texts) and not (all(texts) and condition.operator in EQUALITIES):
                 sides = f"{format_value(left)!r} {condition.operator} {format_value(right)!r}"
-                msg = (
+                raise OptionError(
                     f"rule {rule.text!r} compares {sides}: compare numbers with numbers, or text with text by == or !="
                 )
-                raise OptionError(msg)
             named = {str(side) for side in (condition.left, condition.right) if isinstance(side, rules.Name)}
             return None if named.intersection(unknown) else bool(COMPARED[condition.operator](left, right))
         case rules.Not():
@@ -199,6 +198,5 @@ def _value(operand: rules.Operand, values: Mapping[str, float | str], rule: rule
         case rules.Abs():
             value = _value(operand.operand, values, rule)
             if isinstance(value, str):
-                msg = f"rule {rule.text!r} takes abs(...) of the text {value!r}: abs(...) needs a number"
-                raise OptionError(msg)
+                raise OptionError(f"rule {rule.text!r} takes abs(...) of the text {value!r}: abs(...) needs a number")
             return abs(value)

@@ -200,8 +200,7 @@ def parse(text: str) -> Rule:
     """
     text = text.strip()
     if len(text) > LONGEST:
-        msg = f"a rule has at most {LONGEST:,} characters, got {len(text):,}: {text[:QUOTED]!r}…"
-        raise OptionError(msg)
+        raise OptionError(f"a rule has at most {LONGEST:,} characters, got {len(text):,}: {text[:QUOTED]!r}…")
     tokens = list(_tokens(text))
     _require_order(text, tokens)
     source = "".join(token.source.ljust(WIDTH) for token in tokens)

@@ -111,19 +111,17 @@ def concatenate(pieces: Sequence[tuple[str, History]]) -> History:
 def _require_later(total: History, piece: History, before: str, name: str) -> None:
     """Raise unless the times of each horizon of a piece are after those before it."""
     if total.times.dtype.kind != piece.times.dtype.kind:
-        msg = f"the times of {before} and of {name} are of different kinds: dates and numbers"
-        raise DataError(msg)
+        raise DataError(f"the times of {before} and of {name} are of different kinds: dates and numbers")
     for horizon in np.unique(piece.horizons):
         known, new = (each.times[each.horizons == horizon] for each in (total, piece))
         if not len(known) or known.max() < new.min():
             continue
         last, first = time_texts(np.array([known.max(), new.min()]))
         what = "again" if (known == new.min()).any() else "out of order"
-        msg = (
+        raise DataError(
             f"{name} has rows of {first} {what}: {before} ends at {last}. All rows of a time are in one file, and files"
             " follow each other in time"
         )
-        raise DataError(msg)
 
 
 SHAPES = np.exp(np.linspace(-1, 1, 9))

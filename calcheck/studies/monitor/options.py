@@ -40,8 +40,7 @@ class MonitorOptions:
 
     def __post_init__(self) -> None:
         if not 0 < self.level <= MAX_LEVEL:
-            msg = f"--level must be above 0 and at most {MAX_LEVEL:g}, got {self.level:g}"
-            raise OptionError(msg)
+            raise OptionError(f"--level must be above 0 and at most {MAX_LEVEL:g}, got {self.level:g}")
         if self.window is not None:
             Window.parse(str(self.window))
 

@@ -17,8 +17,7 @@ def monitor_picture(report: Report) -> Picture:
     """Return the picture of a monitored model: the e-process, and one panel per metric with its windows."""
     found = report.monitor
     if found is None:
-        msg = "the report has no monitor"
-        raise ValueError(msg)
+        raise ValueError("the report has no monitor")
     label = str(report.settings["time"])
     windows = list(results_of(report, "window").values())[-MOST_WINDOWS:]
     by_metric = results_by([result for own in windows for result in own], "metric")

@@ -130,8 +130,7 @@ def _state(header: dict[str, Any], arrays: Arrays) -> MonitorState:
     options = MonitorOptions(**{name: header["options"][name] for name in ("time", "window", "horizon")})
     windows, horizons = _groups("windows", windows, unit), _groups("horizons", horizons, "int64")
     if options.window is None and not np.isin(windows.keys, known.steps).all():
-        msg = "its groups of times do not match"
-        raise ValueError(msg)
+        raise ValueError("its groups of times do not match")
     return MonitorState(
         options=options,
         metrics=tuple(METRICS[each["metric"]].from_options(dict(each["options"])) for each in header["metrics"]),
@@ -144,8 +143,7 @@ def _state(header: dict[str, Any], arrays: Arrays) -> MonitorState:
 
 def _groups(name: str, found: GroupSums, unit: str) -> GroupSums:
     if any(each.ndim != 2 or len(each) != len(found.keys) for each in (found.rows[:, None], *found.sums.values())):  # noqa: PLR2004
-        msg = f"its sums by {name} do not match"
-        raise ValueError(msg)
+        raise ValueError(f"its sums by {name} do not match")
     return replace(found, keys=found.keys.astype(unit))
 
 
@@ -155,8 +153,7 @@ def _sound(history: History) -> History:
     t = len(history)
     columns = {"log_densities": DENSITIES, "means": 2, "components": 4}
     if not t or shapes != {name: (t, columns[name]) if name in columns else (t,) for name in shapes}:
-        msg = "its arrays do not match"
-        raise ValueError(msg)
+        raise ValueError("its arrays do not match")
     return history
 
 

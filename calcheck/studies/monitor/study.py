@@ -118,8 +118,7 @@ def _earlier(request: Request, options: MonitorOptions, file: str) -> monitor_st
         if wanted not in (None, has):
             called = name if ":" in name else flag_of(name)
             shown = "none" if has is None else has
-            msg = f"{called} {wanted} contradicts {file}, which has {shown}: omit {called}"
-            raise OptionError(msg)
+            raise OptionError(f"{called} {wanted} contradicts {file}, which has {shown}: omit {called}")
     return state
 
 
@@ -135,8 +134,7 @@ def observe(
     run = run or Run()
     rows = source.predictions()
     if reason := inapplicable_reason(METRICS["pit"], rows):
-        msg = f"the e-process {reason}"
-        raise DataError(msg)
+        raise DataError(f"the e-process {reason}")
     times, horizons = _times(rows, options), _horizons(rows, options)
     _require_once(rows, times, horizons)
     history = summarize(rows, times, horizons, run)
@@ -179,8 +177,7 @@ def _horizons(rows: Predictions, options: MonitorOptions) -> NDArray[np.int64]:
     if wrong.any():
         row = int(np.argmax(wrong))
         at = f"{str(raw[row])!r} in row {rows.row_numbers()[row]:,}, counted from 0"
-        msg = f"column {name!r} has {at}: horizons are whole numbers of steps, up to {MOST_STEPS:,}"
-        raise DataError(msg)
+        raise DataError(f"column {name!r} has {at}: horizons are whole numbers of steps, up to {MOST_STEPS:,}")
     return values.astype(np.int64)
 
 
@@ -192,18 +189,16 @@ def _require_once(rows: Predictions, times: AnyArray, horizons: NDArray[np.int64
     for row, key in enumerate(zip(rows.id.tolist(), times.tolist(), horizons.tolist(), strict=True)):
         if (first := found.setdefault(key, row)) != row:
             numbers = rows.row_numbers()[[first, row]]
-            msg = (
+            raise DataError(
                 f"{rows.id_name} {str(key[0])!r} occurs twice at {time_texts(times[row : row + 1])[0]}, in"
                 f" {named_rows(numbers.tolist())}. Keep one row per {rows.id_name} and time, or name another key with"
                 " --id"
             )
-            raise DataError(msg)
 
 
 def _column(rows: Predictions, name: str) -> AnyArray:
     if name not in rows.columns:
-        msg = f"there is no column {name!r} with one value per row"
-        raise DataError(msg)
+        raise DataError(f"there is no column {name!r} with one value per row")
     return np.asarray(rows.columns[name])
 
 

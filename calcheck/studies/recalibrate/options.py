@@ -50,18 +50,14 @@ class RecalibrationOptions:
 
     def __post_init__(self) -> None:
         if not MIN_FOLDS <= self.folds <= MOST_FOLDS:
-            msg = f"--folds must be between {MIN_FOLDS} and {MOST_FOLDS}, got {self.folds}"
-            raise OptionError(msg)
+            raise OptionError(f"--folds must be between {MIN_FOLDS} and {MOST_FOLDS}, got {self.folds}")
         self.dependence  # noqa: B018 - raises
         if self.bins < 1:
-            msg = f"--bins must be at least 1, got {self.bins}"
-            raise OptionError(msg)
+            raise OptionError(f"--bins must be at least 1, got {self.bins}")
         if not self.by:
-            msg = "--by needs at least one column"
-            raise OptionError(msg)
+            raise OptionError("--by needs at least one column")
         if not self.levels or not all(0 < level < 1 for level in self.levels):
-            msg = "--levels must lie strictly between 0 and 1"
-            raise OptionError(msg)
+            raise OptionError("--levels must lie strictly between 0 and 1")
         if self.method != AUTO:
             Method.parse(self.method)
 
@@ -107,14 +103,12 @@ class CorrectionOptions:
     def __post_init__(self) -> None:
         if self.map is not None and (self.to is not None or self.save_map is not None):
             other = "--to" if self.to is not None else "--save-map"
-            msg = f"--map applies a stored correction, and {other} needs a new one: pass only one of them"
-            raise OptionError(msg)
+            raise OptionError(f"--map applies a stored correction, and {other} needs a new one: pass only one of them")
         if self.corrected is not None and self.map is None and self.to is None:
-            msg = (
+            raise OptionError(
                 "-o writes corrected predictions of rows that were not used to fit: also pass --to FILE, or save the"
                 " correction with --save-map and apply it with --map"
             )
-            raise OptionError(msg)
 
 
 RECALIBRATE = Study(

@@ -63,8 +63,7 @@ def _apply(request: Request, files: CorrectionOptions, found: corrections.Recali
     _require_outputs(request, files, source)
     judged = _with_targets(source)
     if judged is None and files.corrected is None:
-        msg = f"{source.name}: {source.missing()[0]}"
-        raise FileError(msg)
+        raise FileError(f"{source.name}: {source.missing()[0]}")
     report = None
     if judged is not None:
         with request.run(source) as run:
@@ -83,8 +82,7 @@ def _require_outputs(request: Request, files: CorrectionOptions, *sources: Sourc
     """Raise, before computing, if the predictions are of no kind that is corrected, or an output cannot be written."""
     for source in sources:
         if isinstance(source, FileSource) and source.contents == "any" and source.roles.predictive is None:
-            msg = f"{source.name}: {source.missing()[0]}"
-            raise FileError(msg)
+            raise FileError(f"{source.name}: {source.missing()[0]}")
     if files.corrected is not None:
         suffix_of(files.corrected)
     request.require_outputs(reads=[] if files.map is None else [files.map])
@@ -170,8 +168,7 @@ class _Study:
         self.rows = source.predictions()
         missing = [name for name in options.columns if name not in self.rows.columns]
         if missing:
-            msg = f"there is no column {missing[0]!r} with one value per row"
-            raise DataError(msg)
+            raise DataError(f"there is no column {missing[0]!r} with one value per row")
         require_single_target(self.rows.distributions(), self.rows.targets())
 
     @cached_property
@@ -202,8 +199,7 @@ class _Study:
             return validation.choose(found)
         asked = found[-1]
         if asked.reason:
-            msg = f"--method {asked.method.name} does not apply: {asked.reason}"
-            raise DataError(msg)
+            raise DataError(f"--method {asked.method.name} does not apply: {asked.reason}")
         return asked
 
     @property
@@ -320,8 +316,7 @@ def judge_map(
     info, rows = source.input_info(), source.predictions()
     known = {file.sha256 for file in found.fitted_on}
     if same := [file.path for file in info.files if file.sha256 in known]:
-        msg = f"the map was fitted to {same[0]}. Judge it on other rows"
-        raise DataError(msg)
+        raise DataError(f"the map was fitted to {same[0]}. Judge it on other rows")
     corrected, outside = found.apply_counted(rows)
     metrics = judges() if metrics is None else metrics
     reports = list(_judged(OTHER, rows, corrected if found.steps else rows, metrics, run))

@@ -163,8 +163,7 @@ def _cce(source: Source, at: Source | None, cce: Metric[Any], run: Run) -> RowRe
     report = evaluate(source, [cce], at=at, run=run, sink=lambda _metric, _shown, rows: results.append(rows))
     with source.error_names():
         for skipped in report.skipped:
-            msg = f"cce {skipped.reason}" if skipped.code == "inapplicable" else skipped.reason
-            raise DataError(msg)
+            raise DataError(f"cce {skipped.reason}" if skipped.code == "inapplicable" else skipped.reason)
     rows: RowResults = results[0]
     return rows
 
@@ -177,8 +176,7 @@ def _column(rows: Predictions, name: str) -> Values:
         return spreads(rows.distributions())
     if name not in rows.columns:
         available = f"Available criteria: {', '.join(WORDS)}, and numeric columns {listed_columns(rows.columns, name)}"
-        msg = f"there is no column {name!r} to reject by. {available}"
-        raise DataError(msg)
+        raise DataError(f"there is no column {name!r} to reject by. {available}")
     values = _numbers(rows.columns[name], name)
     require_finite(name, values)
     return values
@@ -214,14 +212,12 @@ class RejectionGrid:
 
     def __post_init__(self) -> None:
         if not 0 < self.max_percent < PERCENT:
-            msg = f"--max-percent must be a percentage above 0 and below 100, got {self.max_percent:g}"
-            raise OptionError(msg)
+            raise OptionError(f"--max-percent must be a percentage above 0 and below 100, got {self.max_percent:g}")
         if not 0 < self.step <= self.max_percent:
             msg = f"--step must be above 0 and at most --max-percent ({self.max_percent:g}), got {self.step:g}"
             raise OptionError(msg)
         if self.max_percent / self.step > MOST_STEPS:
-            msg = f"--step {self.step:g} gives more than {MOST_STEPS:,} steps: pass a larger --step"
-            raise OptionError(msg)
+            raise OptionError(f"--step {self.step:g} gives more than {MOST_STEPS:,} steps: pass a larger --step")
         if self.coverage is not None and not 0 < self.coverage <= 1:
             hint = share_suggestion(self.coverage)
             msg = f"--coverage must be a fraction of the rows, above 0 and at most 1, got {self.coverage:g}{hint}"
@@ -306,11 +302,10 @@ def _require_means(metrics: Sequence[Metric[Any]]) -> None:
     """Raise unless each metric compares predictions with targets, and is a function of means over rows."""
     for metric in metrics:
         if metric.info.interval != "bca" or "y" not in metric.info.needs:
-            msg = (
+            raise OptionError(
                 "--metrics must be means of errors over rows, e.g. mae, rmse, nll or crps, got"
                 f" {metric.info.name}, which is not"
             )
-            raise OptionError(msg)
 
 
 def _input(source: Source, at: Source | None) -> Input:
@@ -496,11 +491,10 @@ def _kept(std: Values, shares: Values) -> Iterator[Indices]:
             yield left
         before = len(left)
     if before == len(std):
-        msg = (
+        raise DataError(
             f"rows with equal uncertainties are removed together, and {shares[-1]:g} % is too little to remove any."
             " Pass a larger --max-percent"
         )
-        raise DataError(msg)
 
 
 def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:

@@ -281,8 +281,7 @@ def by_groups(
 ) -> Report:
     """Return metrics of all rows, of the groups of each column, and of the groups of all columns together."""
     if min_rows is not None and min_rows < 1:
-        msg = f"--min-rows must be at least 1, got {min_rows}"
-        raise OptionError(msg)
+        raise OptionError(f"--min-rows must be at least 1, got {min_rows}")
     study = _Groups(source, by, run or Run(), FEWEST_ROWS if min_rows is None else min_rows, refit=refit)
     return study.report(group_metrics() if metrics is None else metrics)
 
@@ -310,8 +309,7 @@ class _Groups:
         self.source, self.run, self.min_rows, self.refit = source, run, min_rows, refit
         self.rows = source.predictions()
         if not by:
-            msg = "there are no columns to form groups: name at least one"
-            raise OptionError(msg)
+            raise OptionError("there are no columns to form groups: name at least one")
         self.partitions = partitions(cut_columns(source, [cut.resolve(self.rows.columns) for cut in by]))
         self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
         self.simulation = _simulator(self.rows, run)

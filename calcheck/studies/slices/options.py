@@ -63,8 +63,7 @@ class SearchOptions:
             value = getattr(self, name)
             if value is not None and (value < least or (most is not None and value > most)):
                 limits = f"at least {least}" if most is None else f"between {least} and {most}"
-                msg = f"--{name.replace('_', '-')} must be {limits}, got {value}"
-                raise OptionError(msg)
+                raise OptionError(f"--{name.replace('_', '-')} must be {limits}, got {value}")
 
     @property
     def reads_embedding(self) -> bool:

@@ -254,8 +254,7 @@ class RegionSearch:
         found = self.scan.deviations(self.searched.scores("regions: replicates"))
         if not found.regions:
             least, rows = self.searched.min_rows, len(self.searched.rows)
-            msg = f"no region has {least} rows: there are {rows}, pass a smaller --min-rows"
-            raise DataError(msg)
+            raise DataError(f"no region has {least} rows: there are {rows}, pass a smaller --min-rows")
         return found
 
     @cached_property
@@ -426,8 +425,7 @@ class SearchedRows:
             msg = f"a search needs the whole distribution of each row, which the file does not state: {remedy}"
             raise DataError(msg)
         if predictive.targets > 1 or self.rows.repeated:
-            msg = "a search needs one target per row"
-            raise DataError(msg)
+            raise DataError("a search needs one target per row")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -440,8 +438,7 @@ class SearchedRows:
             predicted = () if self.rows.distributions().n_draws is not None else partition.PREDICTED
             named = tuple(dict.fromkeys([*(name for name in known if name in self.rows.columns), *predicted]))
         if not named and self.clusters is None:
-            msg = "there are no columns to search: add columns of inputs to the file"
-            raise DataError(msg)
+            raise DataError("there are no columns to search: add columns of inputs to the file")
         if len(named) > MOST_COLUMNS:
             msg = f"there are {len(named)} columns, at most {MOST_COLUMNS} can be searched: name some with --columns"
             raise DataError(msg)
@@ -459,8 +456,7 @@ class SearchedRows:
         """The clusters of the embedding; None if there is no embedding, or if they are not searched."""
         known = self.rows.x is not None and self.rows.has_embedding
         if not known and self.options.columns is not None and EMBEDDING in self.options.columns:
-            msg = "there is no embedding, in whose clusters regions are searched. Pass --embedding"
-            raise DataError(msg)
+            raise DataError("there is no embedding, in whose clusters regions are searched. Pass --embedding")
         if not known or not self.options.reads_embedding:
             return None
         rng = self.run.rng(RandomStream.KMEANS)

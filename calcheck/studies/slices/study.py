@@ -50,8 +50,7 @@ def run(request: Request) -> Report:
 def _require_one_study(request: Request, search: SearchOptions, cuts: Sequence[Cut], *, refit: bool) -> None:
     """Raise if options of groups and of a search are mixed."""
     if not cuts and refit:
-        msg = "--refit applies to groups: also pass the columns that form them, e.g. --by sex"
-        raise OptionError(msg)
+        raise OptionError("--refit applies to groups: also pass the columns that form them, e.g. --by sex")
     mixed = {
         "--by compares groups, and --columns are those in which regions are searched: pass only one of them": (
             search.columns
@@ -74,8 +73,7 @@ def cuts_of(by: Sequence[str] | None) -> list[Cut]:
 def require_weighable(weights: str | None, cuts: Sequence[Cut]) -> None:
     """Raise if there are weights for a search."""
     if weights is not None and not cuts:
-        msg = "a search has no weighted form: compare groups with --by, or omit --weights"
-        raise OptionError(msg)
+        raise OptionError("a search has no weighted form: compare groups with --by, or omit --weights")
 
 
 def slice_source(

@@ -86,8 +86,7 @@ def run(request: Request) -> Report:
     compares_samples = options.two_samples or metric.info.name in TWO_SAMPLE_METRICS
     of_samples = metric_of_samples(metric) if compares_samples else None
     if options.grid is not None and not (of_samples and of_samples.info.conditional):
-        msg = "--grid sets the evaluation points of two samples: pass --metric mcmd"
-        raise OptionError(msg)
+        raise OptionError("--grid sets the evaluation points of two samples: pass --metric mcmd")
     if of_samples is not None:
         return _run_samples(request, options, of_samples, varied)
     may_be_samples = hasattr(metric, "of_samples") and len(request.data("files") or ()) == 2  # noqa: PLR2004 - two samples
@@ -106,8 +105,7 @@ def _run_samples(
     files = request.data("files")
     if len(files) != 2 or options.names is not None:  # noqa: PLR2004 - two samples
         asked = "--two-samples" if options.two_samples else f"--metric {metric.info.name}"
-        msg = f"{asked} compares two samples: pass two files, without --names"
-        raise OptionError(msg)
+        raise OptionError(f"{asked} compares two samples: pass two files, without --names")
     request.refuse((ColumnOptions,), "two samples", "remove it", SAMPLES.only)
     samples = PooledSamples(*request.open_samples(*files))
     _require_few_panels(request, options, varied)
@@ -134,8 +132,7 @@ def _require_predictions(source: Any) -> None:
     """Raise if a file has no predictions, which two samples do not need."""
     source = replace(source, contents="any")
     if source.roles.predictive is None:
-        msg = f"{source.name}: {source.missing()[0]}. {SAMPLES_HINT}"
-        raise FileError(msg)
+        raise FileError(f"{source.name}: {source.missing()[0]}. {SAMPLES_HINT}")
 
 
 @contextmanager
@@ -155,10 +152,9 @@ def varied_settings(vary: Any, metric: type[AnyMetric]) -> list[SweptSetting]:
     if isinstance(vary, Mapping):
         return [from_values(name, values, metric) for name, values in vary.items()]
     if not vary:
-        msg = (
+        raise OptionError(
             "sweep needs a setting to vary: pass --vary lambda=0.001..1, --vary draws=1,2,5 or --vary subsample=25%,50%"
         )
-        raise OptionError(msg)
     return [parse(text, metric) for text in vary]
 
 
@@ -182,11 +178,9 @@ def sweep(
     for model, source in zip(models, sources, strict=True):
         if reason := inapplicable_reason(type(metric), source.predictions()):
             with model.source.error_names():
-                msg = f"{metric.info.name} {reason}"
-                raise DataError(msg)
+                raise DataError(f"{metric.info.name} {reason}")
     if reason := incomparable_reason(metric, sources):
-        msg = f"{metric.info.name} {reason}"
-        raise DataError(msg)
+        raise DataError(f"{metric.info.name} {reason}")
     rows = [source.predictions() for source in sources]
     places = points(metric.with_defaults(rows[0]), varied, all_combinations=all_combinations)
     found = _computed(rows, places, subsets, at, replace(run, replicates=0))
@@ -408,11 +402,10 @@ class SweepPoint:
             return n
         rows = round(n * self.size) if isinstance(self.size, float) else self.size
         if not 1 <= rows <= n:
-            msg = (
+            raise OptionError(
                 f"--vary {SUBSAMPLE}={self.description[SUBSAMPLE]} gives {rows:,} rows: expected between 1 and {n:,},"
                 " the number of rows in the file"
             )
-            raise OptionError(msg)
         return rows
 
 
@@ -445,8 +438,7 @@ def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
     items = [found for item in listed.split(separator) for found in _items(item.strip(), name, whole=whole)]
     values = dict.fromkeys(read(item) for item in items)
     if len(values) > MOST_POINTS:
-        msg = f"--vary {name} has {len(values):,} values: at most {MOST_POINTS:,} are allowed"
-        raise OptionError(msg)
+        raise OptionError(f"--vary {name} has {len(values):,} values: at most {MOST_POINTS:,} are allowed")
     return SweptSetting(name, tuple(values), tuple(_told(value, name) for value in values))
 
 
@@ -512,14 +504,12 @@ def points(metric: Metric[Any], varied: Sequence[SweptSetting], *, all_combinati
     names = [name for each in varied for name in each.name.split(TIE)]
     if len(set(names)) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
-        msg = f"--vary {repeated} is given twice: list all its values in one --vary"
-        raise OptionError(msg)
+        raise OptionError(f"--vary {repeated} is given twice: list all its values in one --vary")
     count = (
         math.prod(len(each.values) for each in varied) if all_combinations else sum(len(each.values) for each in varied)
     )
     if count > MOST_POINTS:
-        msg = f"--vary gives {count:,} points: at most {MOST_POINTS:,} are allowed"
-        raise OptionError(msg)
+        raise OptionError(f"--vary gives {count:,} points: at most {MOST_POINTS:,} are allowed")
     settings: list[list[tuple[str, Any, str]]] = [
         [(each.name, value, told) for value, told in zip(each.values, each.description, strict=True)] for each in varied
     ]

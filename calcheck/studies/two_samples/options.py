@@ -43,8 +43,7 @@ class PermutationOptions:
         from calcheck.execution.run import MIN_REPLICATES
 
         if self.permutations is not None and 0 < self.permutations < MIN_REPLICATES:
-            msg = f"--permutations must be at least {MIN_REPLICATES}, got {self.permutations}"
-            raise OptionError(msg)
+            raise OptionError(f"--permutations must be at least {MIN_REPLICATES}, got {self.permutations}")
 
 
 FILES = (

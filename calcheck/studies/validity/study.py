@@ -51,8 +51,7 @@ def tails_of(nu: Sequence[float] | None, source: Source | None) -> list[Tails]:
     from calcheck.statistics.zscores import spreads
 
     if source is not None and nu is not None:
-        msg = "--nu and FILE contradict each other: the uncertainties are simulated, or those of the file"
-        raise OptionError(msg)
+        raise OptionError("--nu and FILE contradict each other: the uncertainties are simulated, or those of the file")
     if source is not None:
         with source.error_context():
             observed = spreads(source.predictions().distributions())
@@ -61,11 +60,9 @@ def tails_of(nu: Sequence[float] | None, source: Source | None) -> list[Tails]:
     nu = NU if nu is None else nu
     for each in nu:
         if not 0 < each < np.inf:
-            msg = f"--nu must be positive numbers, got {each:g}"
-            raise OptionError(msg)
+            raise OptionError(f"--nu must be positive numbers, got {each:g}")
         if nu.count(each) > 1:
-            msg = f"--nu must differ, got {each:g} twice"
-            raise OptionError(msg)
+            raise OptionError(f"--nu must differ, got {each:g} twice")
     return [Tails({"nu": f"{each:g}"}, nu=each) for each in nu]
 
 
@@ -83,8 +80,7 @@ class DataSets:
         require_count_option("sets", self.sets, MOST_SETS)
         require_count_option("rows", self.rows, MOST_ROWS)
         if self.rows == 1:
-            msg = "--rows must be at least 2: a single row cannot be resampled"
-            raise OptionError(msg)
+            raise OptionError("--rows must be at least 2: a single row cannot be resampled")
 
     def draw(self, tails: Tails, rng: Generator) -> Predictions:
         """Return a data set: errors with mean 0, and their standard deviations as predictions."""
@@ -121,8 +117,7 @@ def validity(
     for metric in metrics:
         if not metric.info.distribution_free or metric.info.interval != "bca":
             rule = "takes metrics with an interval and a known value of right models: zms, rce"
-            msg = f"--metrics {rule}, got {metric.info.name}"
-            raise OptionError(msg)
+            raise OptionError(f"--metrics {rule}, got {metric.info.name}")
     run = run or Run()
     run = replace(run, resamples=run.resamples or RESAMPLES)
     sets, valid = data_sets.sets, np.zeros((len(tails), len(metrics)), np.intp)
