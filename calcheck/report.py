@@ -423,6 +423,26 @@ class Effect:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WidthFactor:
+    """By how much the intervals of a level would have to be wider, with its interval.
+
+    Parameters
+    ----------
+    level : float
+        Level of the intervals.
+    value : float
+        The factor.
+    low, high : float or None
+        Limits of its interval; None where no limit can be given.
+    """
+
+    level: float
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Power:
     """How often a fault of a given size would make the answer no, on these rows.
 
@@ -463,6 +483,8 @@ class Conclusion:
         Number of rows that would show a yes, if it is not shown; None if no number would.
     effects : tuple of Effect
         By how much the uncertainties are off, by topic.
+    factors : tuple of WidthFactor
+        By how much the intervals would have to be wider, by level.
     power : tuple of Power
         What these rows could have shown.
     next : tuple of str
@@ -475,6 +497,7 @@ class Conclusion:
     level: float | None = None
     rows_needed: int | None = None
     effects: tuple[Effect, ...]
+    factors: tuple[WidthFactor, ...] = field(default=(), metadata=ADDED)
     power: tuple[Power, ...] = field(default=(), metadata=ADDED)
     next: tuple[str, ...] = ()
 

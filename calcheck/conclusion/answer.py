@@ -54,6 +54,7 @@ def conclude(
         level=level,
         rows_needed=found.rows_needed,
         effects=tuple(effects),
+        factors=tuple(measured.factors()),
     )
     return replace(report, conclusion=conclusion)
 

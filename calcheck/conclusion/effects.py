@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from calcheck import result_details as details
 from calcheck.conclusion.decision import LOCAL, Estimate
 from calcheck.core.number_text import format_p, percent
-from calcheck.report import Effect, Kind, Report, Result, Topic
+from calcheck.report import Effect, Kind, Report, Result, Topic, WidthFactor
 
 Key = tuple[Topic, Kind | None]
 WIDTH, BIAS, SCALE = "width-factor", "standardized-bias", "local-scale"
@@ -55,6 +55,11 @@ class Measured(NamedTuple):
         """The width factors that are known, by level."""
         found = [each for each in self.results if each.metric == WIDTH and each.value is not None]
         return sorted(found, key=lambda each: float(each.options["level"]))
+
+    def factors(self) -> Iterator[WidthFactor]:
+        """Yield the width factors, by level."""
+        for each in self.widths:
+            yield WidthFactor(level=each.options["level"], value=each.value or 0.0, low=each.low, high=each.high)
 
     def estimates(self) -> list[Estimate]:
         """Return the estimates that decide, which are those of effects with a value but the shape."""
