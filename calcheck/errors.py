@@ -1,7 +1,5 @@
 """Errors, warnings and suggestions."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -136,7 +134,7 @@ class Message:
     text: str
 
     @classmethod
-    def of_absence(cls, code: Literal["no-value", "no-interval", "no-verdict"], reason: str) -> Message:
+    def of_absence(cls, code: Literal["no-value", "no-interval", "no-verdict"], reason: str) -> "Message":
         """Return the message that something is absent, with the reason."""
         return cls(code, f"{_words(code)}: {reason}")
 
@@ -145,7 +143,7 @@ class Message:
         """The text without what the code says already."""
         return self.text.removeprefix(f"{_words(self.code)}: ")
 
-    def prefixed(self, prefix: str) -> Message:
+    def prefixed(self, prefix: str) -> "Message":
         """Return the message with a text in front."""
         return replace(self, text=prefix + self.text)
 
@@ -255,7 +253,7 @@ class MissingFileError(FileError):
         self.name = name
         super().__init__(f"there is no file {name}")
 
-    def __reduce__(self) -> tuple[type[MissingFileError], tuple[str]]:
+    def __reduce__(self) -> "tuple[type[MissingFileError], tuple[str]]":
         """Return the constructor and its argument, for pickling."""
         return type(self), (self.name,)
 
@@ -285,7 +283,7 @@ class ValuesError(DataError):
         self.name, self.rule, self.rows, self.total, self.remedy = name, rule, rows, total, remedy
         super().__init__(self.message(name))
 
-    def __reduce__(self) -> tuple[type[ValuesError], tuple[str, str, list[int], int, str]]:
+    def __reduce__(self) -> "tuple[type[ValuesError], tuple[str, str, list[int], int, str]]":
         """Return the constructor and its arguments, for pickling."""
         return type(self), (self.name, self.rule, list(self.rows), self.total, self.remedy)
 

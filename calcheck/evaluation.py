@@ -1,7 +1,5 @@
 """Evaluation of metrics on predictions: values, intervals, verdicts, and results of rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -75,7 +73,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     sink: Sink | None = None,
     referred: Referred | None = None,
     places: PlaceSink | None = None,
-    answer: Answer | None = None,
+    answer: "Answer | None" = None,
 ) -> Report:
     """Return a report of metrics on predictions, with the answer if one is asked for.
 

@@ -1,7 +1,5 @@
 """Options declared as dataclass fields, with one rule for their names and parsing."""
 
-from __future__ import annotations
-
 import math
 import types
 from collections.abc import Iterable
@@ -56,7 +54,7 @@ class Option:
     short: str | None = None
     by_hand: str = ""
     repeated: bool = False
-    off: Option | None = None  # Flag that stands for the number 0
+    off: "Option | None" = None  # Flag that stands for the number 0
     # Sets of options of which only one may be given; each is a list of alternatives
     exclusive: Exclusive = ()
 

@@ -1,7 +1,5 @@
 """Saved predictions: validated batches of rows, their keys, and the sources that read them."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -207,7 +205,7 @@ class Source(ABC):
     def batches(self) -> Iterator[Predictions]:
         """Return an iterator over batches of rows, in order from the first row."""
 
-    def parts(self) -> Sequence[Source]:
+    def parts(self) -> "Sequence[Source]":
         """Return sources whose concatenation has the same rows in the same order, for parallel processing.
 
         They can be pickled, know their row numbers in the whole source, and may be empty.

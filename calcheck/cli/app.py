@@ -1,7 +1,5 @@
 """The command-line program: its commands, loaded when they are used, and exit codes."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import os

@@ -1,7 +1,5 @@
 """Errors of the command line: what they say, and hints at the option or file that was meant."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path

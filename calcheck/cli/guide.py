@@ -1,7 +1,5 @@
 """`calcheck guide`, and the versions of the program and its libraries."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -61,7 +59,7 @@ def list_metrics() -> None:
     sys.stdout.write(render(Document((Table(columns, rows),))))
 
 
-def _description(metric: type[Metric[Any]]) -> str:
+def _description(metric: "type[Metric[Any]]") -> str:
     """Return what a metric measures, its source, and its other names."""
     aliases = [name for name, alias in ALIASES.items() if alias.metric == metric.info.name]
     also = f". Also called {', '.join(aliases)}." if aliases else ""

@@ -1,7 +1,5 @@
 """The conclusion: its answer, and the sentences about each topic."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

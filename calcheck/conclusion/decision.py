@@ -1,7 +1,5 @@
 """The answer from estimates with intervals: within a tolerance, beyond it, or neither shown."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """By how much the uncertainties are off, by topic: estimates from results, and the sentences about them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean

@@ -1,7 +1,5 @@
 """Conditions on the values of a column, as in `age>60` or `sex=f`: how they are written."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -26,7 +24,7 @@ class Condition:
     value: str  # The value, as text; empty for `=` and `!=` stands for a missing value
 
     @classmethod
-    def parse(cls, text: str, columns: Sequence[str] = ()) -> Condition:
+    def parse(cls, text: str, columns: Sequence[str] = ()) -> "Condition":
         """Return the condition that a text states.
 
         The name of a column may contain an operator: the first operator after the name of one of the columns counts.
@@ -39,7 +37,7 @@ class Condition:
         stripped = (cls(each.column.strip(), each.operator, each.value.strip()) for each in found)
         return next(exact, next((each for each in stripped if each.column in columns), found[0]))
 
-    def opposite(self) -> Condition:
+    def opposite(self) -> "Condition":
         """Return the condition of the other rows, for one with ``=`` or ``!=``."""
         return replace(self, operator={EQUAL: DIFFERENT, DIFFERENT: EQUAL}[self.operator])
 

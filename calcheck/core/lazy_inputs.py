@@ -1,7 +1,5 @@
 """Inputs that are kept on disk and read again on each use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -60,7 +58,7 @@ class LazyInputs:
         return full
 
 
-Inputs: TypeAlias = "NDArray[np.floating[Any]] | LazyInputs"
+Inputs: TypeAlias = NDArray[np.floating[Any]] | LazyInputs
 
 
 def take(x: Inputs, rows: Indices | slice) -> Floats:

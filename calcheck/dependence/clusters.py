@@ -1,7 +1,5 @@
 """Rows that depend on each other: clusters by keys, blocks of a series, and notice of columns that were not stated."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -120,7 +118,7 @@ class Autoregression:
     chance: float = 1.0
 
     @classmethod
-    def fit(cls, series: Values) -> Autoregression:
+    def fit(cls, series: Values) -> "Autoregression":
         """Return the sums of the autocorrelations of the autoregression that fits a series (t,) best.
 
         Coefficients solve the Yule-Walker equations, and the order, up to 10 log10(t), minimizes the corrected Akaike

@@ -3,8 +3,6 @@
 The classes are imported on first use, because names of families are needed for `calcheck --help`, and NumPy is not.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -38,7 +36,7 @@ class Convention:
         """Name of the family."""
         return self.spelling.partition(":")[0]
 
-    def __call__(self, **parameters: Any) -> Predictive:
+    def __call__(self, **parameters: Any) -> "Predictive":
         """Return the distributions, with parameters converted to double precision."""
         import numpy as np
 

@@ -1,7 +1,5 @@
 """Base class of predictive distributions."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -107,7 +105,7 @@ class Predictive(ABC):
         """Memory that the parameters take, in bytes."""
         return sum(getattr(self, field.name).nbytes for field in fields(self))
 
-    def batches(self) -> Iterator[tuple[slice, Predictive]]:
+    def batches(self) -> "Iterator[tuple[slice, Predictive]]":
         """Yield slices of rows and their distributions, in batches that fit in memory."""
         yield slice(0, len(self)), self.load()
 
@@ -115,7 +113,7 @@ class Predictive(ABC):
         """Return a function of the distributions and their rows, (n,); families may compute it in batches."""
         return of(self, slice(None))
 
-    def load(self) -> Predictive:
+    def load(self) -> "Predictive":
         """Return equal distributions with all parameters in memory."""
         return self
 
@@ -139,7 +137,7 @@ class Predictive(ABC):
         same = [(mine == theirs).reshape(len(self), -1).all(axis=1) for mine, theirs in pairs]
         return np.asarray(np.logical_and.reduce(same))
 
-    def rescale(self, shift: Values, factor: Values) -> Predictive:  # noqa: ARG002 - for overrides
+    def rescale(self, shift: Values, factor: Values) -> "Predictive":  # noqa: ARG002 - for overrides
         """Return distributions moved by a shift, (n,), and stretched about their centers by a factor, (n,), > 0."""
         raise DataError(f"{self.display_name} cannot be scaled: the result would be of another family")
 
@@ -228,7 +226,7 @@ class Predictive(ABC):
     def sample(self, rng: Random, size: int) -> Values:
         """Return ``size`` draws from each distribution, (n, size)."""
 
-    def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
+    def replicates(self, y: Values, rng: RowRandom, numbers: range) -> "Iterator[tuple[Values, Predictive]]":
         """Yield replicates of the targets under the null hypothesis, and their predictive distributions.
 
         The null hypothesis is that the targets follow the distributions. Families given by draws also use the observed

@@ -1,7 +1,5 @@
 """Mixtures of Gaussian predictive distributions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -55,7 +53,7 @@ class Mixture(Continuous):
         of_components = shifted_moments(self.loc, self.scale, normal_moments(order))
         return np.asarray(np.sum(self.weight[:, :, None] * of_components, axis=1))
 
-    def rescale(self, shift: Values, factor: Values) -> Mixture:
+    def rescale(self, shift: Values, factor: Values) -> "Mixture":
         """Return the mixtures with means moved, and deviations from them scaled."""
         center = self.mean()[:, None]
         loc = center + shift[:, None] + factor[:, None] * (self.loc - center)

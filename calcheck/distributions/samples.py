@@ -1,7 +1,5 @@
 """Distributions given by draws, and distributions that stay on disk and are read again for each computation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -75,7 +73,7 @@ class Samples(Predictive):
         away = self.draws - self.draws[:, :1]  # exactly 0 for equal draws
         return np.asarray(away.std(axis=1, ddof=1))
 
-    def rescale(self, shift: Values, factor: Values) -> Samples:
+    def rescale(self, shift: Values, factor: Values) -> "Samples":
         """Return the draws moved and stretched about their means, member by member; ranks do not change."""
         if self.targets > 1:
             return super().rescale(shift, factor)  # type: ignore[return-value]
@@ -163,7 +161,7 @@ class Samples(Predictive):
         for number in numbers:
             yield exchange(rng.for_replicate(number).integers(0, self.n_draws + 1, len(self)))
 
-    def _shuffled(self, y: Values, rng: RowRandom, number: int) -> tuple[Values, Samples]:
+    def _shuffled(self, y: Values, rng: RowRandom, number: int) -> "tuple[Values, Samples]":
         """Return a random permutation of the r targets (n, r, t) and m draws of each row."""
         repeats = y.shape[1]
         values = np.concatenate([y, self.draws.reshape(len(y), -1, y.shape[2])], axis=1)
@@ -171,7 +169,7 @@ class Samples(Predictive):
         permuted = np.take_along_axis(values, order, axis=1)
         return permuted[:, :repeats], Samples(permuted[:, repeats:].reshape(self.draws.shape))
 
-    def exchange(self, y: Values, chosen: NDArray[np.integer[Any]]) -> tuple[Values, Samples]:
+    def exchange(self, y: Values, chosen: NDArray[np.integer[Any]]) -> "tuple[Values, Samples]":
         """Return draw ``chosen - 1`` of each row as the new target, and the draws with the old target in its place.
 
         A number of 0 keeps the target. Shapes: y (n,) or (n, t), chosen (n,).
@@ -225,7 +223,7 @@ class PooledDraws:
     y: Values  # (n,), targets
     samples: Samples  # Samples with m draws per row
 
-    def exchange(self, chosen: Places) -> tuple[Values, ExchangedSamples]:
+    def exchange(self, chosen: Places) -> "tuple[Values, ExchangedSamples]":
         """Return one of the m + 1 values of each row as its target, and the other m, as :meth:`Samples.exchange`."""
         swapped = ExchangedSamples(self, chosen)
         return swapped.new_targets, swapped

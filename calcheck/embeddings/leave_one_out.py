@@ -1,7 +1,5 @@
 """Leave-one-out predictions of kernel ridge regressions, for many outputs and several regularizers at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,7 +62,7 @@ class LeaveOneOut:
     folds: tuple[Indices, ...] = ()  # The rows of each fold; none if rows are independent
 
     @classmethod
-    def from_features(cls, features: Callable[[AnyArray], Values], x: AnyArray) -> LeaveOneOut:
+    def from_features(cls, features: Callable[[AnyArray], Values], x: AnyArray) -> "LeaveOneOut":
         """Return the regression on features (n, p) of inputs, which are centered here; K is their product."""
         found = features(x)
         center = found.mean(axis=0)
@@ -74,7 +72,7 @@ class LeaveOneOut:
         return cls((found - center) @ axes, values[kept], lambda others: (features(others) - center) @ axes)
 
     @classmethod
-    def from_kernel(cls, kernel: Kernel, x: Floats, scaling: Scaling) -> LeaveOneOut:
+    def from_kernel(cls, kernel: Kernel, x: Floats, scaling: Scaling) -> "LeaveOneOut":
         """Return the regression on inputs (n, d): on all of them, or the Nyström approximation by landmarks."""
         landmarks = np.asarray(sample_inputs(scaled := scaling(x), LANDMARKS))
         if len(landmarks) == len(x):
@@ -83,7 +81,7 @@ class LeaveOneOut:
         return cls.from_features(lambda inputs: np.asarray(nystroem(scaling(inputs))), x)
 
     @classmethod
-    def from_ranks(cls, values: Values) -> LeaveOneOut:
+    def from_ranks(cls, values: Values) -> "LeaveOneOut":
         """Return the regression on numbers (n,): a smoothing spline of their ranks, by its first cosines."""
         ordered, order = np.sort(values), np.arange(1, COSINES + 1)
 
@@ -94,7 +92,7 @@ class LeaveOneOut:
         return cls.from_features(cosines, values)
 
     @classmethod
-    def _from_gram(cls, gram: Values) -> LeaveOneOut:
+    def _from_gram(cls, gram: Values) -> "LeaveOneOut":
         """Return the regression with a kernel matrix (n, n)."""
         means = gram.mean(axis=0)
         values, vectors = np.linalg.eigh((gram - means - means[:, None] + means.mean()) / len(gram))

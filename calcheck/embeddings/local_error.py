@@ -1,7 +1,5 @@
 """What local errors are estimated from: components of the PIT, and the inputs that they may depend on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -17,8 +17,6 @@ A factor of 1 / sqrt(1 - h) is close to the truth: for d = 16, 512 and lambda = 
 of the distance between the two. With w = 1, a row represents only itself: the residual is exact, and the factor is 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -91,7 +89,7 @@ class NystroemRidge:
 
     def __init__(
         self,
-        sums: RowSums,  # Sums over the n rows
+        sums: "RowSums",  # Sums over the n rows
         kernel: Kernel,  # k_X
         landmarks: Landmarks,  # Landmarks, evaluated inputs and validation inputs
         run: Run,  # Device and precision
@@ -216,7 +214,7 @@ class RowSums:
     validation: Values  # (S, M), K_Sn Z
     outputs: Values  # (M + S, c), K_Mn R stacked on K_Sn R, where R are the regression outputs
 
-    def add(self, other: RowSums) -> None:
+    def add(self, other: "RowSums") -> None:
         """Add the sums over other rows in place."""
         self.n += other.n
         self.landmarks += other.landmarks
@@ -321,7 +319,7 @@ class Norms:
 
     parts: list[Values]  # (b,) each, norms of each batch
 
-    def add(self, other: Norms) -> None:
+    def add(self, other: "Norms") -> None:
         """Append the norms at other rows."""
         self.parts += other.parts
 

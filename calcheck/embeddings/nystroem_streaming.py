@@ -1,7 +1,5 @@
 """Nyström ridge regression on streamed rows: samples of rows, settings fitted once, and results of sums."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +29,7 @@ class RowSample:
     hashes: NDArray[np.uint64]  # (k,), hashes of the rows, in ascending order
     columns: dict[str, AnyArray]  # Arrays (k, …) by name
 
-    def add(self, other: RowSample) -> None:
+    def add(self, other: "RowSample") -> None:
         """Merge a sample of other rows into this sample, in place."""
         hashes = np.concatenate([self.hashes, other.hashes])
         kept = bottom_k(hashes, SAMPLE_ROWS)
@@ -47,7 +45,7 @@ class RowSampleSums:
     hashes: NDArray[np.uint64]  # (k,), hashes of the rows, in ascending order
     rows: Predictions  # The k sampled rows
 
-    def add(self, other: RowSampleSums) -> None:
+    def add(self, other: "RowSampleSums") -> None:
         """Merge a sample of other rows into this sample, in place."""
         hashes = np.concatenate([self.hashes, other.hashes])
         kept = bottom_k(hashes, SAMPLE_ROWS)
@@ -101,7 +99,7 @@ class StreamedLandmarks:
         options: landmark_rows.LandmarkOptions,
         lambda_: float,
         run: Run,
-    ) -> StreamedLandmarks:
+    ) -> "StreamedLandmarks":
         """Return the directions, landmarks and validation inputs for a sample of the rows."""
         run = landmark_rows.as_precise(sample.rows, run.for_worker())
         by = landmark_rows.NystroemEmbedding(settings, InMemory(sample.rows), options, run, REASON)
@@ -135,7 +133,7 @@ class StreamedLandmarks:
         size, seen = _squares(difference), _squares(difference @ self.directions)
         return np.stack([1 - _squares(observed), norm - _squares(expected), size - seen, size], axis=1)
 
-    def measured(self, sums: nystroem.RowSums, sample: RowSample, lambda_: float, run: Run) -> StreamedFit:
+    def measured(self, sums: nystroem.RowSums, sample: RowSample, lambda_: float, run: Run) -> "StreamedFit":
         """Return the fit for the accumulated sums."""
         run = replace(run, precision=self.precision)
         x = sample.columns["x"]

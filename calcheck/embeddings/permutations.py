@@ -1,7 +1,5 @@
 """Permutation nulls of two samples, within strata of the inputs, and features of their targets."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -261,7 +259,7 @@ class PermutationNull:
 
 def permutation_null(
     kernel: InputKernel,
-    outputs: PooledOutputs | RescaledOutputs,
+    outputs: "PooledOutputs | RescaledOutputs",
     groups: Strata,
     count: int,
     *,
@@ -310,7 +308,7 @@ class PooledOutputs:
     bounds: FeatureBounds  # Largest residual of a squared norm, relative to it
 
     @classmethod
-    def from_kernel(cls, kernel: Kernel, targets: Values) -> PooledOutputs:
+    def from_kernel(cls, kernel: Kernel, targets: Values) -> "PooledOutputs":
         """Return features of targets (n, t) by pivoted Cholesky of their Gram matrix."""
         points, label = np.unique(targets, axis=0, return_inverse=True)
         diagonal = np.asarray(kernel.diagonal(points), dtype=np.float64)

@@ -1,7 +1,5 @@
 """Kernel ridge regression on inputs, the estimator of conditional mean embeddings, and its smoother matrix."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -413,13 +411,13 @@ class SmootherMatrix:
     along: Values  # (k, n), directions V, or A itself
     turn: Values | None = None  # (m, k), U with A = U V; None if V is A
 
-    def plus(self, weight: float, other: SmootherMatrix) -> SmootherMatrix:
+    def plus(self, weight: float, other: "SmootherMatrix") -> "SmootherMatrix":
         """Return A + w A', where both are whole or have the same directions."""
         if self.turn is None or other.turn is None:
             return SmootherMatrix(self.along + weight * other.along)
         return SmootherMatrix(self.along, self.turn + weight * other.turn)
 
-    def squares(self, smoothed: HasProducts) -> Values:
+    def squares(self, smoothed: "HasProducts") -> Values:
         """Return the squared norms of the rows of A F, (m,), given the products of the rows of V F."""
         if self.turn is None:
             return smoothed.norms()

@@ -1,7 +1,5 @@
 """Kernels on targets, and the data sets whose features they provide."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ class TargetFeatures(Protocol):
         """Number of features r that are known without the data."""
         ...
 
-    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], FeatureBounds]:
+    def embed(self, points: Values, models: Iterable[Predictive]) -> "tuple[Values, Iterator[Values], FeatureBounds]":
         """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error."""
         ...
 
@@ -40,7 +38,7 @@ class TargetFeatures(Protocol):
 class SharedOutputs(Protocol):
     """Features of the targets and distributions of many data sets."""
 
-    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values | None, Values | None]:
+    def rescaled(self, each: "DataSet") -> tuple[Values, list[Values], Values | None, Values | None]:
         """Return features, and matrices that convert them to the kernels of a data set and of the data, or None."""
         ...
 
@@ -68,7 +66,7 @@ class TargetKernel(ABC):
         """Return features for targets (p, t) and distributions."""
 
     @abstractmethod
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:
+    def shared(self, data: "DataSet", covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:
         """Return features of many data sets."""
 
     def mean_norms(self, points: Values, gamma: Values) -> Values | float:  # noqa: ARG002 - for the polynomial kernel
@@ -159,7 +157,7 @@ class FeatureBounds:
     rows: float = 0.0  # Largest residual of a predictive distribution
     quadrature: float = 0.0  # Maximum quadrature error of the mean embeddings
 
-    def include(self, *others: FeatureBounds) -> None:
+    def include(self, *others: "FeatureBounds") -> None:
         """Raise the residuals to those of other features."""
         self.points = max(self.points, *(each.points for each in others))
         self.rows = max(self.rows, *(each.rows for each in others))

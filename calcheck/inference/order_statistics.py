@@ -1,7 +1,5 @@
 """Limits of quantiles by order statistics, and of means by Student's t, for rows of equal or other weights."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,7 +52,7 @@ class WeightedOrder:
     rows: float  # Number of independent rows with equal weights whose shares vary as much
 
     @classmethod
-    def from_ties(cls, ties: TieGroups, weights: Values | None, rows: float) -> WeightedOrder:
+    def from_ties(cls, ties: TieGroups, weights: Values | None, rows: float) -> "WeightedOrder":
         """Return the order of values in groups of equal ones."""
         cumulative = np.cumsum(ties.sums(weights))
         return cls(ties.distinct, cumulative / cumulative[-1], rows)

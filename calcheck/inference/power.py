@@ -1,7 +1,5 @@
 """Faults of predictions that are planted into replicates, to see which of them these rows can show."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -2,8 +2,6 @@
 
 # Readers are imported lazily, so that `calcheck --help` starts quickly.
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack
@@ -19,8 +17,8 @@ __all__ = ["read"]
 
 @keyword_messages()
 def read(
-    data: str | PathLike[str] | Any = None, *, input_format: str | None = None, **columns: Unpack[ColumnArguments]
-) -> FileSource:
+    data: str | PathLike[str] | Any = None, *, input_format: str | None = None, **columns: "Unpack[ColumnArguments]"
+) -> "FileSource":
     """Open predictions: a file, a DataFrame, another table, or arrays.
 
     Parameters
@@ -114,7 +112,7 @@ def read(
     return FileSource(file, options)
 
 
-def _read_table(data: Any, columns: Mapping[str, Any]) -> FileSource:
+def _read_table(data: Any, columns: Mapping[str, Any]) -> "FileSource":
     """Return the source of a table in memory, or of arrays."""
     from calcheck.io.dataframes import TableInMemory, is_table
     from calcheck.io.file_source import FileSource

@@ -1,7 +1,5 @@
 """Compressed files, and pipes."""
 
-from __future__ import annotations
-
 import io
 import os
 import stat
@@ -49,7 +47,7 @@ class _Streams(io.RawIOBase):
         self._decoder = self._new()
         self._left = b""
 
-    def _new(self) -> bz2.BZ2Decompressor | lzma.LZMADecompressor:
+    def _new(self) -> "bz2.BZ2Decompressor | lzma.LZMADecompressor":
         if self._kind == "bz2":
             import bz2
 

@@ -26,8 +26,6 @@ from calcheck.io.object_store import MAGIC as COMPRESSIONS
 from calcheck.io.object_store import SUFFIXES as COMPRESSED
 from calcheck.io.object_store import StoreObject, open_object
 
-AnyFile: TypeAlias = "File | Files | TableInMemory"
-
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 ANY_JSON = ".json"  # also of reports and of metadata, so it is no extension of tables alone
 UNSAFE_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill"})
@@ -331,7 +329,7 @@ class Files:
         return replace(self, members=members)
 
 
-def resolve(name: str, input_format: str | None = None, *, in_memory: bool = True) -> AnyFile:
+def resolve(name: str, input_format: str | None = None, *, in_memory: bool = True) -> "AnyFile":
     """Return the file, or the files of a folder or a pattern; local, or in an object store.
 
     Hidden files and marker files of other tools (``_SUCCESS``) are skipped. If some files have a known extension, files
@@ -360,7 +358,7 @@ def resolve(name: str, input_format: str | None = None, *, in_memory: bool = Tru
     return Files(name, members)
 
 
-def resolve_all(names: Sequence[str], input_format: str | None = None) -> AnyFile:
+def resolve_all(names: Sequence[str], input_format: str | None = None) -> "AnyFile":
     """Return the files of several paths, patterns or folders as one table, in their order."""
     members: list[PartitionFile] = []
     for found in (resolve(name, input_format, in_memory=False) for name in names):
@@ -483,3 +481,6 @@ def _by_magic(start: bytes, known: dict[bytes, str] = MAGIC) -> str | None:
 
 
 APPENDED = "other bytes precede the file that its footer describes. Were files appended? Pass them as two files"
+
+
+AnyFile: TypeAlias = File | Files | TableInMemory

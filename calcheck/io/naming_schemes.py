@@ -1,7 +1,5 @@
 """Naming schemes of columns: quantiles, samples and limits as other tools write them, and long layouts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -246,7 +244,7 @@ class Long:
         """Return whether a file with these columns has this layout."""
         return {*self.index, self.value, *([self.kind] if self.typed else [])} <= set(schema.names)
 
-    def match(self, names: set[str]) -> Long:  # noqa: ARG002 - overridden by layouts whose columns depend on the file
+    def match(self, names: set[str]) -> "Long":  # noqa: ARG002 - overridden by layouts whose columns depend on the file
         """Return this layout with the column names of a file."""
         return self
 

@@ -1,7 +1,5 @@
 """NumPy files (.npy, .npz), and tables of named arrays."""
 
-from __future__ import annotations
-
 import math
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -41,11 +39,11 @@ class ArrayTable:
         self.notes = tuple(note for _, note in found.values() if note)  # The arrays that were swapped
         self.schema = pa.schema([(name, _column(values[:0]).type) for name, values in self._arrays.items()])
 
-    def with_rows(self, rows: int) -> ArrayTable:
+    def with_rows(self, rows: int) -> "ArrayTable":
         """Return the table of arrays with a given number of rows, which may be along the second axis."""
         return self if self.rows == rows else ArrayTable(self._arrays, rows)
 
-    def split(self, names: Sequence[str]) -> ArrayTable:
+    def split(self, names: Sequence[str]) -> "ArrayTable":
         """Return the columns of the only array under these names; itself if there are more or fewer."""
         values, *others = self._arrays.values()
         matrix = values[:, None] if values.ndim == 1 else values

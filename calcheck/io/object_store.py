@@ -1,7 +1,5 @@
 """Files in object stores."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable
@@ -56,7 +54,7 @@ class StoreObject:
         stream: BufferedIOBase = self._answer(lambda: self.filesystem.open_input_file(self.path))
         return stream
 
-    def below(self) -> dict[str, StoreObject]:
+    def below(self) -> "dict[str, StoreObject]":
         """Return all files below a folder, keyed by relative path."""
         from pyarrow.fs import FileSelector, FileType
 

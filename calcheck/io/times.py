@@ -1,7 +1,5 @@
 """Columns of times: dates, or numbers that order the rows; and windows of times."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -84,7 +82,7 @@ class Window:
     offset: str = ""  # Duration or period, as pandas names them: "7D", "12h", "M", "W"
 
     @classmethod
-    def parse(cls, text: str) -> Window:
+    def parse(cls, text: str) -> "Window":
         """Return the window that a text states: a number of times, or a duration or period of pandas."""
         text = text.strip()
         if text.isdecimal() and int(text) > 0:

@@ -1,7 +1,5 @@
 """Gram matrices: in tiles, by factors of low rank, and their eigenvectors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -147,7 +145,7 @@ class Nystroem:
         self.kernel, self.landmarks, self.whitening = kernel, landmarks, whitening
 
     @classmethod
-    def from_cholesky(cls, kernel: Kernel, landmarks: Array, array: Backend) -> Nystroem:
+    def from_cholesky(cls, kernel: Kernel, landmarks: Array, array: Backend) -> "Nystroem":
         """Return one feature per landmark: W = L^-T with L L^T = K_cc."""
         xp = array.xp
         gram = kernel.gram(landmarks, landmarks)
@@ -158,7 +156,7 @@ class Nystroem:
     @classmethod
     def from_eigenvectors(
         cls, kernel: Kernel, landmarks: Array, array: Backend, *, smallest: float = 0.0, smallest_share: float
-    ) -> Nystroem:
+    ) -> "Nystroem":
         """Return one feature per eigenvalue of K_cc = V E V^T that is not negligible: W = V E^-1/2.
 
         Eigenvalues up to ``smallest``, or up to a share of the largest, are negligible.

@@ -3,8 +3,6 @@
 Metrics import NumPy, and modules that import it, inside functions, so that the help of commands is fast.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -30,12 +28,12 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
     ) -> None:
         self.modules = dict(modules)
 
-    def __getitem__(self, name: str) -> type[Metric[Any]]:
+    def __getitem__(self, name: str) -> "type[Metric[Any]]":
         module = import_module(f"{__name__}.{self.modules[name]}")
         found: type[Metric[Any]] = getattr(module, "".join(part.capitalize() for part in name.split("-")))
         return found
 
-    def named(self, name: str, where: str = "") -> type[Metric[Any]]:
+    def named(self, name: str, where: str = "") -> "type[Metric[Any]]":
         """Return a metric; ``where`` says in messages where it is named: ``"--metric: "``."""
         if name not in self:
             hint = suggestion(name, (*self, *ALIASES)) or f"Available metrics: {', '.join(self)}"
@@ -53,7 +51,7 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
     def __len__(self) -> int:
         return len(self.modules)
 
-    def __or__(self, other: Registry) -> Registry:
+    def __or__(self, other: "Registry") -> "Registry":
         """Return the metrics of both registries."""
         return Registry({**self.modules, **other.modules})
 

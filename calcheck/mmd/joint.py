@@ -1,7 +1,5 @@
 """Mean embeddings and kernel scores of rows, which the joint MMD metrics sum over rows and pairs of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -44,12 +42,12 @@ class JointEmbedding:
         """delta_i = a_i - b_i, (n, q)."""
         return self.observed - self.predicted
 
-    def halves(self) -> tuple[JointEmbedding, JointEmbedding]:
+    def halves(self) -> "tuple[JointEmbedding, JointEmbedding]":
         """Return the first and the second half of the rows."""
         n = len(self.observed) // 2
         return self._take(slice(n)), self._take(slice(n, None))
 
-    def _take(self, rows: slice) -> JointEmbedding:
+    def _take(self, rows: slice) -> "JointEmbedding":
         """Return the embeddings of some rows."""
         norms = (each if isinstance(each, float) else each[rows] for each in (self.target_norms, self.draw_norms))
         return JointEmbedding(self.observed[rows], self.predicted[rows], self.targets, self.draws, *norms)

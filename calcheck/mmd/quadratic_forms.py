@@ -1,7 +1,5 @@
 """Quadratic forms of kernel matrices: sums over pairs of rows, and norms of kernel ridge regressions."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -97,7 +95,7 @@ class QuadraticForm:
     scale: float = 1.0  # w = scale u if `w` is None; else the derivative of w with respect to u
     w: Values | None = None  # (n, q), left-hand vectors, if they are not a multiple of u
 
-    def from_rows(self, rows: Indices) -> QuadraticForm:
+    def from_rows(self, rows: Indices) -> "QuadraticForm":
         """Return the form on a subset of rows, scaled to estimate the full sum."""
         up = (len(self.u) / len(rows)) ** 2
         return QuadraticForm(
@@ -108,7 +106,7 @@ class QuadraticForm:
         """Return the contribution of the pairs of a row with itself, given the diagonal of K."""
         return float((np.einsum("ij,ij->i", self.left_vectors, self.u) - self.c) @ diagonal)
 
-    def with_signs(self, signs: Values) -> QuadraticForm:
+    def with_signs(self, signs: Values) -> "QuadraticForm":
         """Return the form with the rows multiplied by signs (n,), as under the null hypothesis."""
         return QuadraticForm(
             signs[:, None] * self.u, self.c, self.scale, None if self.w is None else signs[:, None] * self.w
@@ -361,7 +359,7 @@ class RidgeNorms:
     exact_rows: int  # Maximum rows for an exact solution; beyond, K is approximated by Nyström features
     replicate_details: Mapping[str, Any] = field(default_factory=dict)
     _smoother: Smoother | None = None
-    _linear: NystroemNorm | None = None
+    _linear: "NystroemNorm | None" = None
 
     def __post_init__(self) -> None:
         few = len(self.x) <= self.exact_rows
@@ -417,7 +415,7 @@ class RidgeNorms:
         fitted = exact.smoothed(outputs, ridge)
         return exact.backend.to_numpy(exact.solve(fitted, ridge, measure_dof=False).coefficients)
 
-    def _in_linear_time(self, outputs: Values) -> NystroemNorm:
+    def _in_linear_time(self, outputs: Values) -> "NystroemNorm":
         """Return the smallest Nyström approximation whose norm is within tolerance on the validation rows."""
         if self._linear is not None:
             return self._linear

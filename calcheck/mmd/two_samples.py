@@ -1,7 +1,5 @@
 """Two samples: their outputs, and their maximum mean discrepancies."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -115,7 +113,7 @@ class SampleDistance(ABC):
     def of_division(self, first: Mask) -> float:
         """Return the distance between the rows of the first sample, (n,) bool, and the others."""
 
-    def among_permutations(self) -> SampleDistance:
+    def among_permutations(self) -> "SampleDistance":
         """Return the distance that is compared with that of permuted labels."""
         return self
 
@@ -154,7 +152,7 @@ class OperatorMmd(SampleDistance):
             z[rows] = sign * cho_solve(factor, self.outputs[rows], check_finite=False)
         return float(np.sum(z * (self.gram @ z)))
 
-    def among_permutations(self) -> OperatorMmd:
+    def among_permutations(self) -> "OperatorMmd":
         """Return the distance of what the regression of both samples together leaves of the targets.
 
         That regression does not depend on the labels. Without it, two samples differ mainly because regularized

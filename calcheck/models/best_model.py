@@ -1,7 +1,5 @@
 """Which of several models is best by a score, by how much, and whether that is shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from calcheck.core.number_text import format_p

@@ -1,7 +1,5 @@
 """Methods of recalibration: the fits of their steps, methods by name, and fitted maps that are stored."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -330,7 +328,7 @@ class Method:
     name: str  # Names of the steps, joined by +; "none" for no change
 
     @classmethod
-    def parse(cls, text: str) -> Method:
+    def parse(cls, text: str) -> "Method":
         """Return a method by its name."""
         if text == NONE:
             return cls(NONE)

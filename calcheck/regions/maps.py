@@ -1,7 +1,5 @@
 """Maps of two variables: of all rows with their limits, and of the two columns of a region."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -83,7 +81,7 @@ class GroupSums:
     squares: SquareSums | None
     pit: PitSums | None
 
-    def without_limits(self) -> GroupSums:
+    def without_limits(self) -> "GroupSums":
         """Return the sums without what limits of right models need."""
         return replace(
             self,
@@ -92,7 +90,7 @@ class GroupSums:
             pit=self.pit and replace(self.pit, variance=None),
         )
 
-    def total(self) -> GroupSums:
+    def total(self) -> "GroupSums":
         """Return the sums over the rows of all groups together, as one group."""
         return GroupSums(
             n=np.array([self.n.sum()]),

@@ -1,7 +1,5 @@
 """Regions of bins in which row scores deviate from those of a perfect model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -184,7 +182,7 @@ class Scan:
         found = excess_of(deviations, rows, len(self.columns[0].label))
         return np.where(np.asarray(rows) >= self.min_rows, found, -np.inf)
 
-    def deviations(self, scores: Iterable[Values]) -> Deviations:
+    def deviations(self, scores: Iterable[Values]) -> "Deviations":
         """Return the deviations of all regions. Shapes: scores (n, 2) each.
 
         The sum of a score over a region is divided by its standard deviation, which is the root of the sum of the

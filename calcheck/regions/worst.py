@@ -1,7 +1,5 @@
 """The region of the inputs whose rows differ most from the others: a run, a corner, a direction of columns, a ball."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -107,7 +105,7 @@ class Scaling:
     deviation: Values
 
     @classmethod
-    def standard(cls, x: Floats) -> Scaling:
+    def standard(cls, x: Floats) -> "Scaling":
         """Return the scaling that makes columns standardized."""
         deviation = x.std(axis=0, dtype=np.float64)
         return cls(x.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0))

@@ -1,7 +1,5 @@
 """Reports as text: builders make documents of them, and each format renders documents in a module of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -72,7 +70,12 @@ def formats_of(path: str) -> tuple[str, ...]:
 
 
 def render(
-    report: Any, name: str, build: Callable[[Any], Document], *, legend: bool = True, pictures: Sequence[Picture] = ()
+    report: Any,
+    name: str,
+    build: "Callable[[Any], Document]",
+    *,
+    legend: bool = True,
+    pictures: "Sequence[Picture]" = (),
 ) -> str:
     """Return a report in one of the formats; a page has pictures, too."""
     known = FORMATS[name]

@@ -1,7 +1,5 @@
 """Documents: what a report says to a reader, as plain data that each format renders; and the document of a report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
@@ -132,7 +130,7 @@ class Document:
     calcheck: str = ""  # Version of calcheck that made the report; "" if there is none
     title: str = ""  # Title, for formats with headings; "" for none
 
-    def without_legend(self) -> Document:
+    def without_legend(self) -> "Document":
         """Return the document without legends and meanings of marks."""
         return replace(self, blocks=tuple(block for block in self.blocks if not isinstance(block, (Legend, Marks))))
 

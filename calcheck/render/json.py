@@ -1,7 +1,5 @@
 """Reports as JSON and as JSON lines; an absent number is null."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict
@@ -13,12 +11,12 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-def render_json(report: DataclassInstance) -> str:
+def render_json(report: "DataclassInstance") -> str:
     """Return a report, or the changes between two reports, as one JSON object."""
     return json.dumps(fields_of(report), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def fields_of(record: DataclassInstance) -> Any:
+def fields_of(record: "DataclassInstance") -> Any:
     """Return a dataclass as JSON types; curves are absent if there are none."""
     return to_plain(asdict(record, dict_factory=_present))
 

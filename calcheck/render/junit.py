@@ -1,7 +1,5 @@
 """Rules as JUnit XML."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from calcheck.core.escaping import strip_control
@@ -49,7 +47,7 @@ def render_junit(report: Report) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _case(suite: ET.Element, gate: Gate) -> None:
+def _case(suite: "ET.Element", gate: Gate) -> None:
     """Add the test case of a rule, with its message if it is violated."""
     from xml.etree import ElementTree as ET
 

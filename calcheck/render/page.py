@@ -1,7 +1,5 @@
 """Pages for a browser as one HTML file that loads nothing: pictures are there without scripts, which sort tables."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from base64 import b64encode
@@ -44,7 +42,7 @@ class Folded:
     """Blocks that are shown on request."""
 
     title: str  # What is shown
-    blocks: tuple[PageBlock, ...]
+    blocks: "tuple[PageBlock, ...]"
 
 
 @dataclass(frozen=True)
@@ -52,14 +50,14 @@ class Section:
     """Blocks under a heading."""
 
     title: str  # The heading
-    blocks: tuple[PageBlock, ...]
+    blocks: "tuple[PageBlock, ...]"
 
 
 @dataclass(frozen=True)
 class Row:
     """Blocks that are shown side by side where there is room."""
 
-    blocks: tuple[PageBlock, ...]
+    blocks: "tuple[PageBlock, ...]"
 
 
 @dataclass(frozen=True)

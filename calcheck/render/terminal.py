@@ -1,7 +1,5 @@
 """Documents as text, for a terminal of at least 60 columns or a pipe, by rich."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil
@@ -89,7 +87,7 @@ def _lines(lines: Iterable[Text], *, no_wrap: bool = False) -> Text:
     return Text("\n", no_wrap=no_wrap).join(lines)
 
 
-def _grid(items: Iterable[tuple[str, str]], *, gap: int, style: str = "") -> rich.table.Table:
+def _grid(items: Iterable[tuple[str, str]], *, gap: int, style: str = "") -> "rich.table.Table":
     """Return a grid with one item per line."""
     import rich.table
 
@@ -115,7 +113,7 @@ def _omission(whole: blocks.Table, shown: blocks.Table) -> str:
     return f"… {count} column{'s' if count > 1 else ''} more: {whole.remedy}" if count else ""
 
 
-def _table(table: blocks.Table) -> rich.table.Table:
+def _table(table: blocks.Table) -> "rich.table.Table":
     import rich.table
     from rich import box
 

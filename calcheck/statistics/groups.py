@@ -1,7 +1,5 @@
 """Means over groups of rows, such as bins, histogram cells and ranks; several groups may share a row."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +28,7 @@ class Means(dict[str, "NDArray[np.float64]"]):
         super().__init__(means)
         self.n = n
 
-    def with_values(self, others: Mapping[str, Values]) -> Means:
+    def with_values(self, others: Mapping[str, Values]) -> "Means":
         """Return these means and other arrays that a function of them needs."""
         return Means({**self, **others}, self.n)
 

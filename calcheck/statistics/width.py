@@ -1,7 +1,5 @@
 """Targets in units of their prediction intervals."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reports and recalibration maps as JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 import types
@@ -23,13 +21,13 @@ HOW_TO_WRITE = "calcheck recalibrate FILE --save-map MAP.json writes maps"
 CHECKSUM = "checksum"
 
 
-def write_map(found: RecalibrationMap, path: str) -> None:
+def write_map(found: "RecalibrationMap", path: str) -> None:
     """Write a map as JSON; numbers are read again without loss."""
     content = asdict(found)
     write_text(path, json.dumps({**content, CHECKSUM: _checksum(content)}, indent=2, allow_nan=False) + "\n")
 
 
-def read_map(path: str) -> RecalibrationMap:
+def read_map(path: str) -> "RecalibrationMap":
     """Return a map that was written by :func:`write_map`."""
     from pydantic import ValidationError
 
@@ -56,7 +54,7 @@ def read_map(path: str) -> RecalibrationMap:
         raise FileError(msg) from error
 
 
-def _validated(content: dict[str, Any]) -> RecalibrationMap:
+def _validated(content: dict[str, Any]) -> "RecalibrationMap":
     from pydantic import TypeAdapter
 
     from calcheck.recalibration.methods import RecalibrationMap

@@ -1,7 +1,5 @@
 """Sums over batches: which metrics have them, and what each adds up."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -347,7 +345,7 @@ class NystroemSums(Sums):
         """The number of rows."""
         return self.sums.n
 
-    def add(self, other: NystroemSums) -> None:
+    def add(self, other: "NystroemSums") -> None:
         self.sums.add(other.sums)
         self.sample.add(other.sample)
         self.quadrature = max(self.quadrature, other.quadrature)

@@ -1,7 +1,5 @@
 """Streaming states: metrics accumulated over batches of rows, stored, and merged with states of other rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -100,7 +98,7 @@ class BatchSums:
             found |= archives.to_arrays(f"{at}.sums", part, type(part))
         return found
 
-    def add(self, other: BatchSums) -> None:
+    def add(self, other: "BatchSums") -> None:
         """Add the sums of other rows, in place; the first exception of each metric is kept."""
         for at, theirs in enumerate(other.parts):
             ours = self.parts[at]

@@ -1,7 +1,5 @@
 """Rules against a baseline report, and the differences from other predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
@@ -29,7 +27,7 @@ WORSE = {
 class NotWorse:
     """Allows any improvement; a worsening only if it is not significant on the same rows, else within a tolerance."""
 
-    tolerance: Tolerance  # Allowed worsening of a metric without a paired difference
+    tolerance: "Tolerance"  # Allowed worsening of a metric without a paired difference
     confidence: float = 0.95  # Confidence of the paired differences
     # Paired inference of the current loss minus the stored one, by metric
     differences: Mapping[str, Inference] = field(default_factory=dict)

@@ -1,7 +1,5 @@
 """What the names of a rule mean in a report, and what a missing value means."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Literal, get_args, get_origin, get_type_hints
@@ -86,7 +84,7 @@ class SliceSummary:
     failed: int  # Number of these that fail
 
     @classmethod
-    def from_groups(cls, groups: ByGroup) -> SliceSummary:
+    def from_groups(cls, groups: ByGroup) -> "SliceSummary":
         """Return the summary of the results of each group by metric."""
         results = [result for each in groups.values() for result in each.values()]
         p_values = [result.p_value_adjusted for result in results if result.p_value_adjusted is not None]

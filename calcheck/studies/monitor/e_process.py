@@ -1,7 +1,5 @@
 """Tests by betting, valid at any time, and what they have seen of a monitored model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -59,7 +57,7 @@ class History:
         """
         return self.horizons - min(int(self.horizons.min()), 1) + 1
 
-    def take(self, chosen: AnyArray | slice) -> History:
+    def take(self, chosen: AnyArray | slice) -> "History":
         """Return a part of the history."""
         return History(*(getattr(self, each.name)[chosen] for each in fields(self)))
 

@@ -1,7 +1,5 @@
 """The page of a report: its blocks, from the answer to the maps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -355,7 +353,7 @@ WORST = 20  # number of rows in the list of the worst
 def model_report(
     name: str,
     report: Report,
-    evaluated: EvaluatedRows,
+    evaluated: "EvaluatedRows",
     run: Run,
     *,
     inputs: Sequence[str] = (),
