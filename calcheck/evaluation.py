@@ -40,7 +40,8 @@ from calcheck.metrics.base import (
     stated_levels,
 )
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
-from calcheck.report import Inference, Power, Report, Result, Skipped, WorstRegion
+from calcheck.report import Inference, Report, Result, Skipped
+from calcheck.report.conclusion import Power, WorstRegion
 from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Sink = Callable[[Metric[Any], Predictions, metric_protocol.RowResults], None]

@@ -7,7 +7,8 @@ from typing import Any
 from calcheck.conclusion.decision import decide
 from calcheck.conclusion.effects import WIDTH, Key, Measured
 from calcheck.core.number_text import format_p
-from calcheck.report import Conclusion, Effect, Report, Result, Skipped
+from calcheck.report import Report, Result, Skipped
+from calcheck.report.conclusion import Conclusion, Effect
 
 UNNAMED = Effect(topic="inputs", text="not tested: pass --inputs or --embedding")
 CONFIDENCE = 0.95  # Of reports that do not state theirs

@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from calcheck.report import TIED, Qualifier, Topic
+from calcheck.report import TIED
+from calcheck.report.conclusion import Qualifier, Topic
 
 AVERAGE: tuple[Topic, ...] = ("size", "bias")
 """Topics about all rows together, which decide about yes."""

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
-from calcheck.report import Alternative, Direction, Orientation, Result
+from calcheck.report import Alternative, Orientation, Result
+from calcheck.report.conclusion import Direction
 from calcheck.result_details import Details, FieldTree, field_tree
 
 Need = Literal["y", "predictive", "x"]

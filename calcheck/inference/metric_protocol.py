@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.curve_bands import CurveBands
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative, Curve, Direction
+    from calcheck.report import Alternative, Curve
+    from calcheck.report.conclusion import Direction
     from calcheck.statistics.groups import Means, MeanTerm
     from calcheck.typing import AnyArray, Indices, Values
 

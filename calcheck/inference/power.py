@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from calcheck.predictions import Predictions
-from calcheck.report import Power
+from calcheck.report.conclusion import Power
 from calcheck.statistics.zscores import spreads
 from calcheck.typing import Values
 

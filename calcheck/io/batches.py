@@ -1,7 +1,7 @@
 """Batches of rows of a file, whole or by partitions."""
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.core.lazy_inputs import Inputs, LazyInputs
+from calcheck.core.validation import finite_rows
 from calcheck.distributions import Predictive
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
@@ -23,11 +24,13 @@ from calcheck.io.crossing import Crossing
 from calcheck.io.files import AnyFile, File, Files, file_named
 from calcheck.io.filters import Places, TableLayout, as_array, as_sequence
 from calcheck.io.join import JoinedColumn, KeyIndex
-from calcheck.io.missing_values import NO_ROWS, complete_rows, select_rows
 from calcheck.io.parquet import ParquetTable
 from calcheck.io.tables import ConcatTable, Table, read_batches
 from calcheck.predictions import Predictions, concat
-from calcheck.typing import AnyArray, Floats
+from calcheck.typing import AnyArray, Floats, Mask
+
+NO_ROWS = "every row has a missing number, so --nan-policy omit leaves no rows"
+LIMITS = ("lower", "upper")
 
 
 def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:
@@ -240,9 +243,9 @@ class Scan:
         columns |= {name: to_scalars(table[name]) for name in self._extra}
         columns |= {name: sort_keys(table[name], name) for name in self.also}
         if lenient:
-            complete = complete_rows(arrays, (columns[name] for name in self.also))
+            complete = _complete_rows(arrays, (columns[name] for name in self.also))
             self.n_dropped += int(len(complete) - complete.sum())
-            arrays, columns = select_rows(arrays, complete), select_rows(columns, complete)
+            arrays, columns = _select_rows(arrays, complete), _select_rows(columns, complete)
             id_, places = None if id_ is None else id_[complete], as_array(places)[complete]
             if not complete.any():
                 return None
@@ -364,3 +367,17 @@ def _is_consecutive(batches: list[Predictions]) -> bool:
         np.array_equal(batch.row_numbers(), np.arange(stop - len(batch), stop))
         for batch, stop in zip(batches, stops, strict=True)
     )
+
+
+def _complete_rows(arrays: Mapping[str, AnyArray], others: Iterable[AnyArray]) -> Mask:
+    """Return which rows have no missing number in any array, (n,); limits of intervals may be infinite, no gap."""
+    limits = {name: np.where(np.isinf(arrays[name]), 0.0, arrays[name]) for name in LIMITS if name in arrays}
+    complete: Mask = np.logical_and.reduce(
+        [finite_rows(values) for values in (*{**arrays, **limits}.values(), *others)]
+    )
+    return complete
+
+
+def _select_rows(arrays: Mapping[str, AnyArray], rows: Mask) -> dict[str, AnyArray]:
+    """Return arrays of some rows."""
+    return {name: values[rows] for name, values in arrays.items()}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.metric_protocol import RowResults
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Direction
+    from calcheck.report.conclusion import Direction
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 

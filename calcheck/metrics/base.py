@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative, Curve, Direction
+    from calcheck.report import Alternative, Curve
+    from calcheck.report.conclusion import Direction
     from calcheck.result_details import BinnedDetails, StratifiedCoverageDetails
     from calcheck.statistics.binning import Binning
     from calcheck.statistics.groups import Means, MeanTerm

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Curve, Direction
+    from calcheck.report import Curve
+    from calcheck.report.conclusion import Direction
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from calcheck.core.filter_conditions import Condition
 from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition
-from calcheck.report import Direction
+from calcheck.report.conclusion import Direction
 from calcheck.statistics.pit import mean_component, pit
 from calcheck.typing import Indices, Mask, Values
 

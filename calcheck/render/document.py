@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from calcheck.core.number_text import format_p, percent
 from calcheck.render import numbers_and_notes as words
-from calcheck.report import Conclusion, Effect, Gate, Input, Overall, Power, Report, Result, rejects
+from calcheck.report import Gate, Input, Overall, Report, Result, rejects
+from calcheck.report.conclusion import Conclusion, Effect, Power
 
 Emphasis = Literal["", "strong", "best", "second", "pass", "fail", "undecided", "none"]
 Mark = tuple[Literal["best", "second"], str]

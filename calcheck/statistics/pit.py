@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calcheck.core.cache import cached
 from calcheck.predictions import Predictions
-from calcheck.report import Direction
+from calcheck.report.conclusion import Direction
 from calcheck.statistics.groups import PART, Groups, MeanTerm, TieGroups, digitize
 from calcheck.statistics.zscores import targets
 from calcheck.typing import Indices, Values

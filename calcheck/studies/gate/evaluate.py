@@ -7,7 +7,8 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, get_args
 
 from calcheck.errors import OptionError
-from calcheck.report import Conclusion, Gate, Input, Level, Monitor, Overall, Qualifier, Report, Result
+from calcheck.report import Gate, Input, Level, Monitor, Overall, Report, Result
+from calcheck.report.conclusion import Conclusion, Qualifier
 from calcheck.studies.gate import rules
 from calcheck.studies.gate.name_resolution import (
     EFFECT_FIELDS,

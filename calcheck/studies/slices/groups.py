@@ -32,7 +32,8 @@ from calcheck.regions.partition import (
     partitions,
     sentence,
 )
-from calcheck.report import Conclusion, Effect, Inference, Report, Result, Skipped, Verdict, rejects
+from calcheck.report import Inference, Report, Result, Skipped, Verdict, rejects
+from calcheck.report.conclusion import Conclusion, Effect
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.statistics.scores import are_impossible, describe_impossible
 from calcheck.typing import Indices, Values
