@@ -102,6 +102,7 @@ def t_scales(uniform: Values, freedom: Values | float) -> Values:
 
 
 MOST_LAGS = 5_000  # Autocorrelations of a fitted model that are summed
+EPSILON = 1e-15  # Autocorrelations below this have vanished
 
 
 @dataclass(frozen=True)
@@ -113,9 +114,15 @@ class Autoregression:
     # Mean absolute lag, weighted by autocorrelations, >= 0. The variance of the mean of a block of b times is too small
     # by the factor 1 - memory / b, to first order in 1 / b.
     memory: float
-    # Upper limit of the probability that a series of independent numbers fits as well, by its likelihood ratio,
-    # multiplied by the number of orders that are tried
-    chance: float = 1.0
+    # Likelihood ratio tests of independence: factor for the number of tests, degrees of freedom, statistic
+    tests: tuple[tuple[float, float, float], ...] = ()
+
+    @property
+    def chance(self) -> float:
+        """Upper limit of the probability that a series of independent numbers fits as well, in [0, 1]."""
+        from scipy.special import chdtrc
+
+        return min([1.0, *(factor * float(chdtrc(freedom, statistic)) for factor, freedom, statistic in self.tests)])
 
     @classmethod
     def fit(cls, series: Values) -> "Autoregression":
@@ -127,13 +134,14 @@ class Autoregression:
         Source: Hurvich, Tsai (1989), Biometrika 76, 297-307. Den Haan, Levin (1997), Handbook of Statistics 15,
         299-342.
         """
-        coefficients, chance = _coefficients(series)
+        covariances = autocovariances(series)
+        coefficients, tests = _coefficients(covariances)
         if not len(coefficients):
             return cls(1.0, 0.0)
-        correlations = _correlations(coefficients, min(MOST_LAGS, 5 * len(series)))
+        correlations = _correlations(coefficients, covariances, min(MOST_LAGS, 5 * len(series)))
         ratio = 1 + 2 * float(correlations.sum())
         lags = np.arange(1, len(correlations) + 1)
-        return cls(ratio, max(0.0, 2 * float(lags @ correlations) / ratio), chance)
+        return cls(ratio, max(0.0, 2 * float(lags @ correlations) / ratio), tests)
 
 
 def autocovariances(series: Values) -> Values:
@@ -143,19 +151,15 @@ def autocovariances(series: Values) -> Values:
     return np.asarray(np.fft.irfft(spectrum)[: len(away)] / len(away))
 
 
-def _coefficients(series: Values) -> tuple[Values, float]:
-    """Return the coefficients of the autoregression with the smallest criterion, (p,), and the chance of its fit.
+def _coefficients(covariances: Values) -> tuple[Values, tuple[tuple[float, float, float], ...]]:
+    """Return the coefficients of the autoregression with the smallest criterion, (p,), and its test of independence.
 
     Orders are fitted by Levinson's recursion.
     """
-    from scipy.special import chdtrc
-
-    n = len(series)
-    covariances = autocovariances(series)
-    best = coefficients = np.zeros(0)
-    variance, chance = covariances[0], 1.0
+    n, best, coefficients = len(covariances), np.zeros(0), np.zeros(0)
+    variance, ratio = covariances[0], 0.0
     if not variance > 0:
-        return best, chance
+        return best, ()
     smallest, orders = n * np.log(variance), min(int(10 * np.log10(n)), n - 3)
     for order in range(1, orders + 1):
         expected = coefficients @ covariances[order - 1 : 0 : -1]
@@ -167,21 +171,23 @@ def _coefficients(series: Values) -> tuple[Values, float]:
         criterion = n * np.log(variance) + 2 * order * n / (n - order - 2)
         if criterion < smallest:
             smallest, best = criterion, coefficients
-            chance = min(1.0, orders * float(chdtrc(order, n * np.log(covariances[0] / variance))))
-    return best, chance
+            ratio = n * np.log(covariances[0] / variance)
+    return best, ((orders, len(best), ratio),)
 
 
-def _correlations(coefficients: Values, lags: int) -> Values:
-    """Return the autocorrelations of an autoregression at the lags 1 to ``lags``."""
-    from scipy.linalg import solve_banded
+def _correlations(coefficients: Values, covariances: Values, lags: int) -> Values:
+    """Return the autocorrelations at the lags 1 to ``lags`` of the autoregression that covariances determine.
 
-    impulse = np.zeros(lags + 1)
-    impulse[0] = 1
-    filter_bands = np.append(1.0, -coefficients)[:, np.newaxis] * np.ones(lags + 1)
-    response = solve_banded((len(coefficients), 0), filter_bands, impulse)
-    spectrum = np.abs(np.fft.rfft(response, 2 * len(response))) ** 2
-    covariances = np.fft.irfft(spectrum)[: len(response)]
-    return np.asarray(covariances[1:] / covariances[0])
+    Up to its order they are those of the series. They end where they vanish.
+    """
+    order = len(coefficients)
+    found = np.zeros(max(lags, order) + 1)
+    found[: order + 1] = covariances[: order + 1] / covariances[0]
+    for lag in range(order + 1, lags + 1):
+        found[lag] = coefficients @ found[lag - 1 : lag - order - 1 : -1]
+        if lag % 100 == 0 and np.abs(found[lag - order : lag]).max() < EPSILON:
+            break
+    return found[1 : lags + 1]
 
 
 def dependence_scores(rows: Predictions) -> Values:
@@ -313,11 +319,8 @@ def series_dependence(scores: Values, place: Indices) -> Autoregression:
     """
     freedom = float(degrees_of_freedom(np.bincount(place)))
     found = [_of_totals(column, np.bincount(place, column).astype(np.float64), freedom) for column in scores.T]
-    return Autoregression(
-        max(each.variance_ratio for each in found),
-        max(each.memory for each in found),
-        min(1.0, len(found) * min(each.chance for each in found)),
-    )
+    tests = tuple((len(found) * factor, freedom, ratio) for each in found for factor, freedom, ratio in each.tests)
+    return Autoregression(max(each.variance_ratio for each in found), max(each.memory for each in found), tests)
 
 
 def _of_totals(scores: Values, totals: Values, freedom: float) -> Autoregression:
@@ -326,15 +329,9 @@ def _of_totals(scores: Values, totals: Values, freedom: float) -> Autoregression
     if not squares > 0 or not between > 0:
         return Autoregression(1.0, 0.0)
     fitted = Autoregression.fit(totals)
-    chance = min(1.0, 2 * min(fitted.chance, chance_of_ratio(between / squares, freedom)))
-    return Autoregression(fitted.variance_ratio * between / squares, fitted.memory, chance)
-
-
-def chance_of_ratio(ratio: float, freedom: float) -> float:
-    """Return the probability that the variance of sums of independent rows is at least as large, relative to theirs."""
-    from scipy.special import chdtrc
-
-    return float(chdtrc(freedom, freedom * ratio))
+    tests = tuple((2 * factor, freedom, ratio) for factor, freedom, ratio in fitted.tests)
+    tests += ((2.0, freedom, freedom * between / squares),)
+    return Autoregression(fitted.variance_ratio * between / squares, fitted.memory, tests)
 
 
 NOTABLE = 1.5  # Design effects above this are warned of
@@ -449,11 +446,11 @@ def _noticed(rows: Predictions, groupings: Mapping[str, Grouping], *, is_order: 
     for column, kind in groupings.items():
         try:
             scores = dependence_scores(rows) if scores is None else scores
-            ratio, chance = (_by_time if kind == "time" else _by_key)(rows, column, scores)
+            effect = (_by_time if kind == "time" else _by_key)(rows, column, scores)
         except CalcheckError:  # a column with gaps, or texts that are no times
             continue
-        if ratio > NOTABLE and chance * len(groupings) <= CHANCE:
-            found.append(DesignEffect(column, kind, ratio, is_order))
+        if effect.variance_ratio > NOTABLE and effect.chance * len(groupings) <= CHANCE:
+            found.append(DesignEffect(column, kind, effect.variance_ratio, is_order))
     return found
 
 
@@ -486,23 +483,21 @@ def _sorting_values(rows: Predictions) -> Iterator[Values]:
         return
 
 
-def _by_key(rows: Predictions, column: str, scores: Values) -> tuple[float, float]:
-    """Return the variance of sums by key, relative to that of independent rows, and its probability by chance."""
+def _by_key(rows: Predictions, column: str, scores: Values) -> Autoregression:
+    """Return the variance of sums by key, relative to that of independent rows."""
     label = column_labels(rows, column)
     sizes = np.bincount(label)
     if len(sizes) < FEWEST_GROUPS or len(sizes) == len(label):
-        return 1.0, 1.0
+        return Autoregression(1.0, 0.0)
     ratio = max(float(np.sum(np.bincount(label, each) ** 2) / np.sum(each**2)) for each in scores.T)
-    return ratio, scores.shape[1] * chance_of_ratio(ratio, float(degrees_of_freedom(sizes)))
+    freedom = float(degrees_of_freedom(sizes))
+    return Autoregression(ratio, 0.0, ((scores.shape[1], freedom, freedom * ratio),))
 
 
-def _by_time(rows: Predictions, column: str, scores: Values) -> tuple[float, float]:
-    """Return the long-run variance of totals by time, relative to that of independent rows, and the same."""
+def _by_time(rows: Predictions, column: str, scores: Values) -> Autoregression:
+    """Return the dependence of totals by time, relative to that of independent rows."""
     place = time_labels(rows, column)
-    if int(place.max()) + 1 < FEWEST_GROUPS:
-        return 1.0, 1.0
-    found = series_dependence(scores, place)
-    return found.variance_ratio, found.chance
+    return Autoregression(1.0, 0.0) if place.max() + 1 < FEWEST_GROUPS else series_dependence(scores, place)
 
 
 def noticed_dependence(source: Source, run: Run) -> DesignEffect | None:

@@ -169,17 +169,13 @@ class Gaussian(LocationScale):
         return True
 
     def standard_cdf(self, z: Values) -> Values:
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(z))
+        return special.normal_cdf(z)
 
     def standard_log_density(self, z: Values) -> Values:
         return np.asarray(-0.5 * z**2 - 0.5 * np.log(2 * np.pi))
 
     def standard_quantile(self, p: Values | float) -> Values:
-        from scipy.special import ndtri
-
-        return np.asarray(ndtri(p))
+        return special.normal_quantile(p)
 
     def standard_moments(self, order: int) -> Values:
         return special.normal_moments(order)

@@ -1,7 +1,9 @@
 """Special functions, moments and kernel means of distributions, and the numbers in their descriptions."""
 
+import math
 from collections.abc import Iterable
 from math import comb, factorial
+from statistics import NormalDist
 
 import numpy as np
 
@@ -13,6 +15,32 @@ TERMS = 7  # Number of terms of that series
 DIRECT_BELOW = 1.0  # Argument below which the direct formula of log_half_step is accurate
 TEMME_FROM = 1e5  # Shape from which the first two terms of Temme's expansion are exact to nine digits
 FAR_BELOW = 4.0  # Distance below the mean, in standard deviations, from which scipy's gammainc is inaccurate there
+
+
+FEW = 1_024  # Numbers for which scipy.special is not imported: its import takes longer
+ERFC = np.frompyfunc(math.erfc, 1, 1)
+QUANTILE = NormalDist().inv_cdf
+INVERSE = np.frompyfunc(lambda p: QUANTILE(p) if 0 < p < 1 else {0: -np.inf, 1: np.inf}.get(p, np.nan), 1, 1)
+
+
+def normal_cdf(z: Values | float) -> Values:
+    """Return the standard normal distribution function."""
+    if np.size(z) <= FEW:
+        return np.asarray(ERFC(-np.sqrt(0.5) * z), dtype=np.float64) / 2
+
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(z))
+
+
+def normal_quantile(p: Values | float) -> Values:
+    """Return standard normal quantiles; infinite at 0 and 1, and NaN beyond."""
+    if np.size(p) <= FEW:
+        return np.asarray(INVERSE(p), dtype=np.float64)
+
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(p))
 
 
 def deviance_term(k: Values, mean: Values) -> Values:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from calcheck.distributions.special import normal_cdf, normal_quantile
 from calcheck.errors import Message
 from calcheck.inference.bootstrap import Replicates, Statistic, check_replicates, resampled_statistic, statistic_of
 from calcheck.inference.metric_protocol import (
@@ -78,8 +79,6 @@ def abc_limits(moments: Moments, names: Sequence[str], function: Function, confi
 
     Source: DiCiccio and Efron (1992), Biometrika 79, 231-245; Efron and Tibshirani (1993), Section 22.6.
     """
-    from scipy.special import ndtr, ndtri
-
     n, mean, covariance = moments.n, moments.mean, moments.covariance
 
     def at(shifts: Values) -> Values:
@@ -98,8 +97,8 @@ def abc_limits(moments: Moments, names: Sequence[str], function: Function, confi
         small = STEP * np.sqrt(n) * least_favorable
         bend = (at(small) + at(-small) - 2 * at(0 * small)) / (2 * STEP**2 * n * sigma)
         curvature = sum(at(each) + at(-each) - 2 * at(0 * each) for each in _roots(covariance)) / (2 * n * STEP**2)
-        correction = ndtri(2 * ndtr(acceleration) * ndtr(bend - curvature / sigma))
-        w = correction + ndtri(np.array([[(1 - confidence) / 2], [(1 + confidence) / 2]]))
+        correction = normal_quantile(2 * normal_cdf(acceleration) * normal_cdf(bend - curvature / sigma))
+        w = correction + normal_quantile(np.array([[(1 - confidence) / 2], [(1 + confidence) / 2]]))
         reach = np.where(acceleration * w < 1, w / (1 - acceleration * w) ** 2, np.nan)
         low, high = (at(least_favorable * each) for each in reach)
     return low, high, correction, acceleration
@@ -213,15 +212,13 @@ def bca_limits(
 
     Shapes: replicates (b, k); estimates, accelerations (k,).
     """
-    from scipy.special import ndtr, ndtri
-
     below = np.mean(replicates < estimates, axis=0) + np.mean(replicates == estimates, axis=0) / 2
-    corrections = ndtri(below)
-    z = float(ndtri((1 + confidence) / 2))
+    corrections = normal_quantile(below)
+    z = float(normal_quantile((1 + confidence) / 2))
     with np.errstate(invalid="ignore"):
         shifted = corrections + np.array([[-z], [z]])
         shrunk = 1 - accelerations * shifted
-        levels = ndtr(corrections + shifted / shrunk)
+        levels = normal_cdf(corrections + shifted / shrunk)
     levels[:, ~(np.isfinite(corrections) & (shrunk > 0).all(axis=0))] = np.nan
     low, high = _quantiles(np.sort(replicates, axis=0), levels)
     return low, high, corrections
@@ -421,9 +418,7 @@ class MeanInterval:
     def is_smooth(self) -> bool:
         """Whether ABC limits replace the bootstrap: of clusters, and of many rows with a small acceleration."""
         if self.clusters is not None:
-            from scipy.special import ndtri
-
-            limits, critical = self._abc, float(ndtri((1 + self.run.confidence) / 2))
+            limits, critical = self._abc, float(normal_quantile((1 + self.run.confidence) / 2))
             moderate = abs(self.acceleration) * (critical + abs(limits.correction)) <= MODERATE_SHIFT
             return bool(moderate and np.isfinite([limits.low, limits.high]).all())
         many = self.run.resamples is None and self.statistic.n >= self.run.limits.abc_rows

@@ -185,11 +185,15 @@ def _with_keys_as_text(table: pa.Table, parsed: Callable[[Sequence[str]], pa.Tab
 
 def _may_have_leading_zeros(content: bytes, delimiter: str) -> bool:
     """Return whether a cell may begin with a zero and another digit."""
-    data, starts = np.frombuffer(content, np.uint8), np.zeros(256, np.bool_)
-    starts[list(delimiter.encode() + b'\r\n"+-')] = True
-    parts = (data[place : place + QUOTED_CHUNK + 2] for place in range(0, len(data), QUOTED_CHUNK))
-    zeros = ((part[1:-1] == ord("0")) & (part[2:] - ord("0") < 10) & starts[part[:-2]] for part in parts)  # noqa: PLR2004
-    return any(map(np.any, zeros))
+    starts, signs = np.zeros((2, 256), np.bool_)
+    starts[list(delimiter.encode() + b'\r\n"')] = signs[list(b"+-")] = True
+    data = np.frombuffer(content, np.uint8)
+    for place in range(0, len(data), QUOTED_CHUNK):
+        part = data[place : place + QUOTED_CHUNK + 3]
+        zeros = np.flatnonzero((part[1:-1] == ord("0")) & (part[2:] - ord("0") < 10))  # noqa: PLR2004
+        if np.any(starts[part[zeros]] | (signs[part[zeros]] & starts[part[zeros - 1]])):  # not the sign of an exponent
+            return True
+    return False
 
 
 def _header_rows(beginning: bytes, delimiter: str) -> list[list[str]]:

@@ -204,7 +204,7 @@ def test_the_order_of_an_autoregression_minimizes_the_corrected_criterion():
             variances.append(covariances[0] - solved @ covariances[1 : order + 1])
         orders = np.arange(15)
         criterion = 30 * np.log(variances) + 2 * orders * 30 / (30 - orders - 2)
-        assert len(_coefficients(series)[0]) == np.argmin(criterion)
+        assert len(_coefficients(covariances)[0]) == np.argmin(criterion)
 
 
 def test_sums_of_clusters_give_the_statistic_of_rows():
