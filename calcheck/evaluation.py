@@ -5,12 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.conclusion import Key, conclude, key_of
-from calcheck.conclusion.effects import WIDTH
 from calcheck.dependence.clusters import Clusters, find_clusters, noticed_dependence, order_warnings
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
@@ -27,7 +25,6 @@ from calcheck.inference.null_distribution import (
     simulate_null,
 )
 from calcheck.inference.p_values_and_verdicts import pointwise_p_values
-from calcheck.inference.power import FAULTS, expected_power, planted
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import (
@@ -43,6 +40,9 @@ from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Report, Result, Skipped
 from calcheck.report.conclusion import Power, WorstRegion
 from calcheck.typing import AnyArray, Indices, Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.conclusion import Key
 
 Sink = Callable[[Metric[Any], Predictions, metric_protocol.RowResults], None]
 Referred = Callable[[Metric[Any], metric_protocol.RowResults], bool]
@@ -185,6 +185,10 @@ class Answer:
 
     def concluded(self, report: Report, behind: Behind, run: Run, clusters: Clusters | None = None) -> Report:
         """Return a report with the conclusion from the metrics behind it."""
+        from calcheck.conclusion import conclude, key_of
+        from calcheck.conclusion.effects import WIDTH
+        from calcheck.inference.power import expected_power
+
         computed = [each for each in behind if not isinstance(each, Skipped)]
         skipped = [each for each in behind if isinstance(each, Skipped)]
         topics: dict[Key, list[Fitted]] = {}
@@ -218,6 +222,8 @@ class Answer:
 
     def with_power(self, report: Report, behind: Behind, source: Source, simulation: NullSimulator, run: Run) -> Report:
         """Return a report with the share of simulated data sets with a fault in which the answer is no."""
+        from calcheck.inference.power import FAULTS, planted
+
         if report.conclusion is None:
             return report
         if run.dependence.is_stated or simulation.rows.distributions().interval_levels is not None:
@@ -272,6 +278,8 @@ def _impossible_text(computed: Sequence[Fitted]) -> str:
 
 def _without_replicates(results: Sequence[Result]) -> dict[Key, float]:
     """Return the p-values of topics by tests that need no replicates, adjusted for their number (Bonferroni)."""
+    from calcheck.conclusion import key_of
+
     found: dict[Key, list[float]] = {}
     for each in results:
         if each.p_value is not None and each.verdict != "none":
@@ -386,8 +394,6 @@ def make_results(
     unjudged: str = "",
 ) -> tuple[Result, ...]:
     """Return the results of computed metrics on the same rows, with intervals, references and verdicts."""
-    import numpy as np
-
     results = []
     with np.errstate(all="ignore"):  # values that are not finite become warnings
         inferred = infer([each for each, _ in found], run, clusters)
@@ -453,8 +459,6 @@ def _computed(
     referred: Referred | None,
 ) -> metric_protocol.FittedMetric[Metric[Any]]:
     """Return a computed metric, with its null distribution if the metric simulates that itself."""
-    import numpy as np
-
     stated = p_values_and_verdicts.StatedShape.from_predictive(source.predictions().predictive)
     with (
         _refusal(metric),
@@ -547,8 +551,6 @@ def fitted_metric(
     metric: Metric[Any], rows: metric_protocol.RowResults, basis: metric_protocol.Basis, fit: Any = None
 ) -> metric_protocol.FittedMetric[Metric[Any]]:
     """Return a metric with its value, which is a function of the means of its rows."""
-    import numpy as np
-
     with np.errstate(all="ignore"):  # values that are not finite become warnings
         means = statistic_of(metric, rows).means().with_values(rows.fixed)
         return metric_protocol.FittedMetric(

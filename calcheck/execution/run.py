@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -554,6 +555,11 @@ def _versions(run: Run) -> dict[str, str]:
 
 @cache
 def _version(library: str) -> str:
+    """Return the version of an installed library, by the name of its metadata: importlib.metadata loads for longer."""
+    for folder in sys.path:
+        for found in Path(folder).glob(f"{library}-*.dist-info"):
+            return found.stem.removeprefix(f"{library}-")
+
     from importlib.metadata import version
 
     return version(library)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calcheck.linalg.gram import principal_components
 from calcheck.predictions import Predictions
 from calcheck.report import TIED, Alternative, Curve, CurveName, cannot_reject
 from calcheck.statistics.binning import NUMBERS, sort_keys
@@ -193,6 +192,8 @@ def _bins_by_columns(shown: Predictions, by: Sequence[str]) -> tuple[CurveBins, 
 def _bins_of_inputs(shown: Predictions) -> tuple[CurveBins, Values]:
     """Return bins of the inputs, or of their first two principal components, and their positions, (m, 1 or 2)."""
     if shown.width > 2:  # noqa: PLR2004 - a map has two axes
+        from calcheck.linalg.gram import principal_components
+
         places, shares = principal_components(shown.lazy_inputs(), 2)
         names = tuple(f"principal component {number}, {share:.0%}" for number, share in enumerate(shares, 1))
         return cells_along(places[:, 0], places[:, 1], names, ROWS_PER_CELL), places

@@ -4,7 +4,6 @@ import struct
 from contextlib import suppress
 
 import pyarrow as pa
-from pyarrow import feather
 
 from calcheck.errors import DataError
 from calcheck.io.arrow_columns import MemoryTable
@@ -23,6 +22,8 @@ ENDIANNESS = 0  # Field index of the byte order in the schema
 
 def arrow_table(file: File) -> MemoryTable:
     """Open a Feather file, or an Arrow IPC file or stream."""
+    from pyarrow import feather
+
     if _is_big_endian(file):
         raise DataError("the file is in big-endian byte order. Save it as Parquet, or on another machine")
     if file.content_starts(FEATHER):

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from calcheck.errors import DataError
 from calcheck.io.arrow_columns import plain_schema
@@ -32,7 +31,7 @@ class ParquetTable:
         footer, magic = _ending(file)
         if magic == PARQUET_END[0]:
             raise DataError(ENCRYPTED)
-        with pq.ParquetFile(file.stream()) as opened:  # closed again: there may be thousands of files
+        with _opened(file) as opened:  # closed again: there may be thousands of files
             self.metadata, self.schema = opened.metadata, plain_schema(opened.schema_arrow)
         if footer == self.metadata.serialized_size + FOOTER_SIGNATURE:
             raise DataError(ENCRYPTED)  # pyarrow crashes when it reads encrypted columns
@@ -53,10 +52,11 @@ class ParquetTable:
         """Yield batches of rows of some columns."""
         size, limits = self.nbytes(columns), self._file.limits
         if size <= limits.batch_bytes:
-            yield self._opened().read_row_groups(self.groups, columns=list(columns))
+            yield _opened(self._file, metadata=self.metadata).read_row_groups(self.groups, columns=list(columns))
             return
         rows = max(limits.batch_rows, limits.batch_bytes * self.rows // size)
-        opened = self._opened(buffer_size=REMOTE_BYTES if self._file.place else READ_BYTES, pre_buffer=False)
+        buffer = REMOTE_BYTES if self._file.place else READ_BYTES
+        opened = _opened(self._file, metadata=self.metadata, buffer_size=buffer, pre_buffer=False)
         for batch in opened.iter_batches(rows, row_groups=self.groups, columns=list(columns)):
             yield pa.Table.from_batches([batch])
 
@@ -74,8 +74,11 @@ class ParquetTable:
                 total += max(written, width * sum(chunk.num_values for chunk in chunks))
         return int(total)
 
-    def _opened(self, **reading: Any) -> pq.ParquetFile:
-        return pq.ParquetFile(self._file.stream(), metadata=self.metadata, **reading)
+
+def _opened(file: File, **reading: Any) -> Any:
+    from pyarrow.parquet import ParquetFile  # imports ssl
+
+    return ParquetFile(file.stream(), **reading)
 
 
 def _ending(file: File) -> tuple[int, bytes]:
@@ -86,7 +89,7 @@ def _ending(file: File) -> tuple[int, bytes]:
     return int.from_bytes(trailer[: -len(PARQUET_END[0])], "little"), trailer[-len(PARQUET_END[0]) :]
 
 
-def _require_one_parquet_file(file: File, metadata: pq.FileMetaData, footer: int) -> None:
+def _require_one_parquet_file(file: File, metadata: Any, footer: int) -> None:
     """Raise if the file is the last of several in a row: its footer counts bytes from the start of the last one.
 
     As many bytes as the other files have, or more, then lie between the last column and the footer. In a single file,
@@ -104,7 +107,7 @@ def _require_one_parquet_file(file: File, metadata: pq.FileMetaData, footer: int
         raise DataError(APPENDED)
 
 
-def _start_of(chunk: pq.ColumnChunkMetaData) -> int:
+def _start_of(chunk: Any) -> int:
     """Return where a column of a row group starts: at its dictionary, if it has one."""
     first = chunk.dictionary_page_offset
     return int(chunk.data_page_offset if first is None else min(first, chunk.data_page_offset))

@@ -313,11 +313,10 @@ def resampled_weights(n: int, resamples: int, rng: Generator) -> Values:
     """Return how often n draws with replacement select each of n rows, (resamples, n)."""
     weights = np.empty((resamples, n))
     step = max(1, DRAWS_AHEAD // n)
-    sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
-    drawn = map_ahead(lambda size: rng.integers(0, n, (size, n)), sizes)
-    lines = (line for block in drawn for line in block)
-    for counts, line in zip(weights, lines, strict=True):
-        counts[:] = np.bincount(line, minlength=n)
+    blocks = [weights[start : start + step] for start in range(0, resamples, step)]
+    for block, drawn in zip(blocks, map_ahead(lambda each: rng.integers(0, n, each.shape), blocks), strict=True):
+        drawn += np.arange(0, block.size, n)[:, None]
+        block[:] = np.bincount(drawn.ravel(), minlength=block.size).reshape(block.shape)
     return weights
 
 
