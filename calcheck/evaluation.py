@@ -276,7 +276,7 @@ def _impossible_text(computed: Sequence[Fitted]) -> str:
     return next(texts, "some targets have probability 0 under the predictions, so the log-likelihood is infinite")
 
 
-def _without_replicates(results: Sequence[Result]) -> dict[Key, float]:
+def _without_replicates(results: Sequence[Result]) -> "dict[Key, float]":
     """Return the p-values of topics by tests that need no replicates, adjusted for their number (Bonferroni)."""
     from calcheck.conclusion import key_of
 
