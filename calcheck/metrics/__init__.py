@@ -1,6 +1,6 @@
 """The metrics, one class each; an entry in the registry creates the command, help, schema and common tests of a metric.
 
-Metrics import NumPy, and modules that import it, inside functions, so that the help of commands is fast.
+Metrics take NumPy, and modules that import it, from `_lazy`, so that the help of commands is fast.
 """
 
 from collections.abc import Iterator, Mapping

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from calcheck.errors import DataError, OptionError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Standardize
+from calcheck.metrics._lazy import bandwidths, joint, kernel_functions, np, permutations, predictions, target_kernels
 from calcheck.metrics.base import FitT, Metric
 from calcheck.options import flag_of, option, require_count_option, require_positive_option
 
@@ -89,16 +90,13 @@ class KernelMetric(GenerativeMetric[FitT]):
     def target_kernel(self) -> TargetKernel:
         """The kernel on targets."""
         from calcheck.embeddings.feature_aware import FeatureAwareTargets
-        from calcheck.embeddings.target_kernels import target_kernel
 
         if self.feature_targets:
             return FeatureAwareTargets(self.feature_targets, self.epsilon)
-        return target_kernel(self.kernel_y)
+        return target_kernels.target_kernel(self.kernel_y)
 
     def standard_gamma(self, columns: int) -> Values:
         """Return gamma of the kernel on standardized targets for each of a number of columns, (t,)."""
-        import numpy as np
-
         if self.feature_targets >= columns:
             raise OptionError(
                 f"--feature-targets {self.feature_targets} leaves no target: the targets have {columns}"
@@ -121,19 +119,15 @@ class KernelMetric(GenerativeMetric[FitT]):
 
         Shapes: gamma (t,).
         """
-        from calcheck.kernels.bandwidths import bandwidths_or_none
-
         if self.target_kernel.replicates_share_scale:
             return lambda _: gamma
-        return lambda y: bandwidths_or_none(self.bandwidths, y[:, None], predictive)
+        return lambda y: bandwidths.bandwidths_or_none(self.bandwidths, y[:, None], predictive)
 
     def data_sets(self, simulation: NullSimulator, gamma: Values, predictive: Predictive, run: Run) -> DataSets:
         """Return the data and its replicates, given the scale of the kernel on targets of the data, (t,)."""
-        from calcheck.mmd.joint import DataSets
-
         replicates = simulation.with_predictive(predictive)
         gamma_of = self.replicate_bandwidths(gamma, predictive)
-        return DataSets(simulation.rows, replicates, gamma_of, predictive, self.target_kernel, run)
+        return joint.DataSets(simulation.rows, replicates, gamma_of, predictive, self.target_kernel, run)
 
     def describe_targets(self, gamma: Values, repeats: int) -> dict[str, Any]:
         """Return the description of the kernel on targets, and of the number of targets per input."""
@@ -171,30 +165,26 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         require_count_option("max_exact_rows", self.max_exact_rows)
 
     def fit(self, source: Source, run: Run) -> JointFit[SumsT]:
-        from calcheck.kernels.bandwidths import all_inputs, neighbors
-
         rows = source.predictions()
-        x = all_inputs(rows, run)
+        x = bandwidths.all_inputs(rows, run)
         settings = self._settings(rows, run)
-        return JointFit(settings, self._sums(settings, x, run), neighbors(settings.kernel, settings.scaling(x)))
+        return JointFit(
+            settings, self._sums(settings, x, run), bandwidths.neighbors(settings.kernel, settings.scaling(x))
+        )
 
     def _settings(self, rows: Predictions, run: Run) -> KernelSettings:
         """Return the choices that depend on the data."""
-        from calcheck.embeddings.target_kernels import KernelSettings
-        from calcheck.kernels.bandwidths import conditioning
-        from calcheck.mmd.joint import repeated_targets
-
         predictive = rows.distributions().load()
-        y = repeated_targets(rows)
+        y = joint.repeated_targets(rows)
         gamma_y = self.bandwidths(y, predictive)
-        inputs = conditioning(rows, self._inputs)
+        inputs = bandwidths.conditioning(rows, self._inputs)
         described = {
             "inputs": {**inputs.details, "rows": len(rows)},
             "targets": self.describe_targets(gamma_y, y.shape[1]),
             "draws": predictive.n_draws or "exact",
         }
         features = self._features(rows, gamma_y, run)
-        return KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
+        return target_kernels.KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
 
     @property
     def _inputs(self) -> KernelOptions:
@@ -206,14 +196,18 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         )
 
     def evaluate(self, fit: JointFit[SumsT], source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
-        from calcheck.embeddings.target_kernels import feature_details, residual_warnings
-        from calcheck.mmd.joint import embed
-
         settings = fit.settings
-        embedding, bounds = embed(self.target_kernel, settings.features, source.predictions(), settings.predictive)
+        embedding, bounds = joint.embed(
+            self.target_kernel, settings.features, source.predictions(), settings.predictive
+        )
         rows = self._row_results(fit.sums, embedding)
-        details = {**settings.details, "neighbors": fit.neighbors, **rows.details, **feature_details(bounds)}
-        warnings = (*self._narrow_kernel(fit), *residual_warnings(bounds), *rows.warnings)
+        details = {
+            **settings.details,
+            "neighbors": fit.neighbors,
+            **rows.details,
+            **target_kernels.feature_details(bounds),
+        }
+        warnings = (*self._narrow_kernel(fit), *target_kernels.residual_warnings(bounds), *rows.warnings)
         return replace(rows, details=details, warnings=warnings)
 
     @abstractmethod
@@ -226,10 +220,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
 
     def null_distribution(self, fit: JointFit[SumsT], simulation: NullSimulator, run: Run) -> NullDistribution:
         """Return the metric of all replicates, which share the sums over pairs of inputs."""
-        import numpy as np
-
         from calcheck.execution.run import one_blas_thread
-        from calcheck.mmd.joint import blocks
 
         data_sets = self.data_sets(simulation, fit.settings.features.gamma, fit.settings.predictive, run)
         count = 1 + len(data_sets.replicates)
@@ -242,7 +233,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
                     run.progress("replicates", len(values) / count)
         else:
             embeddings = data_sets.embeddings(apart=self._uses_differences)
-            for block in blocks(embeddings, count, run.progress):
+            for block in joint.blocks(embeddings, count, run.progress):
                 values += self._replicate_values(fit.sums, block)
         data_value, *others = values
         reason = NARROW_KERNEL if self._narrow_kernel(fit) else ""
@@ -252,25 +243,18 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
     @staticmethod
     def _narrow_kernel(fit: JointFit[SumsT]) -> tuple[Message, ...]:
         """Return a warning if the input kernel is too narrow to relate different inputs."""
-        from calcheck.kernels.bandwidths import narrow_kernel_warnings
-
-        return narrow_kernel_warnings(fit.neighbors, "row", "1/d or median")
+        return bandwidths.narrow_kernel_warnings(fit.neighbors, "row", "1/d or median")
 
     def influences(self, both: Predictions, run: Run) -> Values:
         """Return the contribution of each row to the difference between two models, (n,)."""
-        from calcheck.mmd.joint import embed
-        from calcheck.predictions import InMemory
-
-        first = InMemory(both.take(slice(len(both) // 2)))
+        first = predictions.InMemory(both.take(slice(len(both) // 2)))
         fit = self.fit(first, run)
         features = self._features(both, fit.settings.features.gamma, run)
-        found, _ = embed(self.target_kernel, features, both, both.distributions().load())
+        found, _ = joint.embed(self.target_kernel, features, both, both.distributions().load())
         return self._influences(fit.sums, *found.halves())
 
     def _features(self, rows: Predictions, gamma: Values, run: Run) -> TargetFeatures:
-        from calcheck.mmd.joint import repeated_targets
-
-        y = repeated_targets(rows)
+        y = joint.repeated_targets(rows)
         return self.target_kernel.features(y.reshape(-1, y.shape[2]), rows.distributions().load(), gamma, run)
 
     @abstractmethod
@@ -352,45 +336,32 @@ class OfSamples:
         """Return the distance of normalized inputs (n, d) and targets (n, t), and the description of its settings."""
 
     def fit(self, source: Source, run: Run) -> SamplesFit:
-        import numpy as np
-
-        from calcheck.kernels.bandwidths import all_inputs, conditioning, target_matrix
-
         rows = source.predictions()
         labels = first_sample(rows, self.info.name)
         run.require_room(COPIES * 8 * len(rows) ** 2, f"all pairs of {len(rows):,} rows of both samples")
-        inputs = conditioning(rows, self._inputs)
-        x = np.asarray(inputs.scaling(all_inputs(rows, run)), dtype=np.float64)
-        distance, details = self._distance(inputs.kernel, x, self._scaled(target_matrix(rows)))
+        inputs = bandwidths.conditioning(rows, self._inputs)
+        x = np.asarray(inputs.scaling(bandwidths.all_inputs(rows, run)), dtype=np.float64)
+        distance, details = self._distance(inputs.kernel, x, self._scaled(bandwidths.target_matrix(rows)))
         n = int(labels.sum())
         samples = {"rows": n, "rows_b": len(rows) - n}
         return SamplesFit(distance, labels, inputs, {"samples": samples, **details})
 
     def _scaled(self, y: Values) -> Values:
         """Return targets (n, t), divided by their deviation over both samples unless they are left unchanged."""
-        import numpy as np
-
-        from calcheck.kernels.bandwidths import target_precisions
-
-        return y if self.standardize == "none" else np.asarray(y * np.sqrt(target_precisions(y)))
+        return y if self.standardize == "none" else np.asarray(y * np.sqrt(bandwidths.target_precisions(y)))
 
     def evaluate(self, fit: SamplesFit, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - the fit has the rows
-        import numpy as np
-
         value = np.asarray(fit.distance.of_division(fit.labels))
         return RowResults({}, fixed={self.info.name: value}, details=fit.details)
 
     def null_distribution(self, fit: SamplesFit, simulation: NullSimulator, run: Run) -> NullDistribution:
         """Return the metric of permuted samples."""
-        import numpy as np
-
-        from calcheck.embeddings.permutations import NO_OVERLAP, permutation_warnings
         from calcheck.execution.run import one_blas_thread
 
         groups = self._groups(fit, simulation.rows)
         details = {"labels": groups.description, "exchangeable": groups.exchangeable}
         if not groups.exchangeable:
-            return NullDistribution(np.empty(0), details=details, no_verdict=NO_OVERLAP)
+            return NullDistribution(np.empty(0), details=details, no_verdict=permutations.NO_OVERLAP)
         compared, values = fit.distance.among_permutations(), []
         with one_blas_thread():
             for labels in groups.permuted(simulation.rng(), len(simulation)):
@@ -398,19 +369,15 @@ class OfSamples:
                 run.progress("permutations", len(values) / len(simulation))
         own = fit.distance.of_division(fit.labels)
         at_inputs = own - compared.of_division(fit.labels)  # what does not depend on the labels
-        warnings = permutation_warnings(groups)
+        warnings = permutations.permutation_warnings(groups)
         return NullDistribution(np.array(values) + at_inputs, data_value=own, details=details, warnings=warnings)
 
     def _groups(self, fit: SamplesFit, rows: Predictions) -> Strata:
         """Return the groups of rows that are exchanged: all rows, or those with equal or similar inputs."""
-        import numpy as np
-
-        from calcheck.embeddings.permutations import joint_strata, strata
-
         x = np.asarray(fit.inputs.scaling(rows.inputs()), dtype=np.float64)
         if not self.exchanges_similar_inputs:
-            return joint_strata(x, fit.labels)
-        return strata(x, fit.labels, lambda: _features(x))
+            return permutations.joint_strata(x, fit.labels)
+        return permutations.strata(x, fit.labels, lambda: _features(x))
 
     def influences(self, both: Predictions, run: Run) -> Values:  # noqa: ARG002 - always an error
         """Raise an error: two samples are not compared with two others."""
@@ -422,14 +389,11 @@ def _features(x: Values) -> Values:
 
     A local kernel would tell the samples apart row by row, and leave nothing to exchange.
     """
-    from calcheck.embeddings.permutations import MAX_LANDMARKS, MIN_ROWS_PER_LANDMARK, low_rank_kernel
-    from calcheck.kernels.kernel_functions import Polynomial
-
     spread = x.std(axis=0)
     scaled = (x - x.mean(axis=0)) / (spread + (spread == 0))
-    cubic = Polynomial(degree=3, gamma=1 / x.shape[1], coef0=1.0)
-    landmarks = min(MAX_LANDMARKS, max(1, len(x) // MIN_ROWS_PER_LANDMARK))
-    return low_rank_kernel(cubic, scaled, scaled[:1], landmarks).rows
+    cubic = kernel_functions.Polynomial(degree=3, gamma=1 / x.shape[1], coef0=1.0)
+    landmarks = min(permutations.MAX_LANDMARKS, max(1, len(x) // permutations.MIN_ROWS_PER_LANDMARK))
+    return permutations.low_rank_kernel(cubic, scaled, scaled[:1], landmarks).rows
 
 
 def info_of_samples(info: MetricInfo, interpretation: str) -> MetricInfo:
@@ -451,12 +415,10 @@ def with_options_of(metric: GenerativeMetric[Any], kind: type[OfSamplesT]) -> Of
 
 def sample_kernel(metric: KernelMetric[Any], columns: int) -> tuple[Kernel, dict[str, Any]]:
     """Return the kernel of a metric on standardized targets, and its description for the report."""
-    from calcheck.kernels.kernel_functions import KERNELS, FeatureAware, Rbf
-
     gamma, described = metric.standard_gamma(columns), metric.target_kernel.details
     own, of_features = float(gamma[0]), float(gamma[-1])
     shape = {key: described[key] for key in ("degree", "coef0") if key in described}
-    kernel: Kernel = KERNELS[metric.kernel_y](gamma=own, **shape)
+    kernel: Kernel = kernel_functions.KERNELS[metric.kernel_y](gamma=own, **shape)
     if count := metric.feature_targets:
-        kernel = FeatureAware(kernel, Rbf(of_features), count, metric.epsilon)
+        kernel = kernel_functions.FeatureAware(kernel, kernel_functions.Rbf(of_features), count, metric.epsilon)
     return kernel, {"targets": {**described, "gamma": gamma.tolist() if count else own}}

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
+from calcheck.metrics._lazy import groups, np
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
@@ -20,8 +21,6 @@ ValueT = TypeVar("ValueT")
 
 def each_target(rows: Predictions) -> list[Predictions]:
     """Return the rows with each of their targets alone, and its distributions; the rows themselves if there is one."""
-    import numpy as np
-
     from calcheck.distributions.joint import Independent, JointGaussian
     from calcheck.distributions.samples import Samples
     from calcheck.errors import DataError
@@ -61,9 +60,7 @@ def split(named: Mapping[str, ValueT]) -> list[dict[str, ValueT]]:
 
 def split_means(means: Means) -> list[Means]:
     """Return the means of each target."""
-    from calcheck.statistics.groups import Means
-
-    return [Means(part, means.n) for part in split(means)]
+    return [groups.Means(part, means.n) for part in split(means)]
 
 
 def split_rows(rows: RowResults) -> list[RowResults]:
@@ -87,8 +84,6 @@ def join_rows(parts: Sequence[RowResults]) -> RowResults:
 
 def farthest(values: Iterable[Values], distance: Callable[[Values], Values]) -> Values:
     """Return the values of the target whose distance from its ideal is largest, (...)."""
-    import numpy as np
-
     return reduce(lambda one, other: np.where(distance(other) > distance(one), other, one), values)
 
 

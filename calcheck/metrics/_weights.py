@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from calcheck.core.metric_info import FUNCTIONS_OF_MEANS
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.metric_protocol import HasNullStatistic, HasQuickStatistic
+from calcheck.metrics._lazy import groups, np
 from calcheck.metrics.base import FIXED, WEIGHT, Metric, RowMetric
 from calcheck.report import Skipped
 
@@ -94,22 +95,16 @@ def require_same_weights(metrics: Sequence[Metric[Any]], models: Mapping[str, Pr
 
 def normalized(means: Means) -> Means:
     """Return weighted means, given the means of w x and of w, and what is no mean under its name."""
-    import numpy as np
-
-    from calcheck.statistics.groups import Means
-
     total = np.asarray(means[WEIGHT])
     found = {name.removeprefix(FIXED): values for name, values in means.items() if name.startswith(FIXED)}
     for name, values in means.items():
         if name != WEIGHT and not name.startswith(FIXED):
             found[name] = values / (total[..., None] if np.ndim(values) > total.ndim else total)
-    return Means(found, means.n)
+    return groups.Means(found, means.n)
 
 
 def row_weights(rows: Predictions, column: str) -> Values:
     """Return the weights of the rows, (n,), with mean 1."""
-    import numpy as np
-
     found = rows.columns.get(column)
     if found is None or found.dtype.kind not in "iufb":
         raise DataError(f"column {column!r} does not hold numbers, which --weights needs")
@@ -126,11 +121,7 @@ def effective_count(weights: Values) -> float:
 
 def _weighted_rows(found: RowResults, weights: Values, column: str) -> RowResults:
     """Return results whose terms are weighted, without details, which are those of equal weights."""
-    import numpy as np
-
-    from calcheck.statistics.groups import MeanTerm
-
-    terms = found.terms or {name: MeanTerm(values) for name, values in found.columns.items()}
+    terms = found.terms or {name: groups.MeanTerm(values) for name, values in found.columns.items()}
     weighed = {
         name: replace(term, values=weights if term.values is None else weights * term.values)
         for name, term in terms.items()
@@ -141,7 +132,7 @@ def _weighted_rows(found: RowResults, weights: Values, column: str) -> RowResult
     text = f"means are weighted by {column!r}: {len(weights):,} rows are as accurate as {effective_count(weights):,.0f}"
     return replace(
         found,
-        terms={**weighed, WEIGHT: MeanTerm(weights)},
+        terms={**weighed, WEIGHT: groups.MeanTerm(weights)},
         fixed={f"{FIXED}{name}": values for name, values in found.fixed.items()},
         details={},
         reference=reference,
@@ -157,6 +148,4 @@ def _statistic(self: WeightedMetric, fit: Any, source: Source, run: Run) -> floa
 
 def _means(found: RowResults) -> Means:
     """Return the means that the value of a metric is a function of."""
-    from calcheck.statistics.groups import Averages
-
-    return Averages(found.terms, found.n).means().with_values(found.fixed)
+    return groups.Averages(found.terms, found.n).means().with_values(found.fixed)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
+from calcheck.metrics._lazy import np, order_statistics, pit, zscores
 from calcheck.metrics._targets import each_target, farthest, hull, join, split
 from calcheck.metrics.base import WEIGHT, LocalMetric, MeanMetric
+from calcheck.report import rejects
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
@@ -55,11 +57,7 @@ class Mae(MeanMetric):
     column: ClassVar[str] = "absolute_error"
 
     def compute(self, rows: Predictions) -> RowResults:
-        import numpy as np
-
-        from calcheck.statistics.zscores import medians, targets
-
-        return RowResults({"absolute_error": np.abs(targets(rows) - medians(rows.distributions()))})
+        return RowResults({"absolute_error": np.abs(zscores.targets(rows) - zscores.medians(rows.distributions()))})
 
 
 @dataclass(frozen=True)
@@ -96,13 +94,9 @@ class Rmse(LocalMetric):
     )
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.zscores import errors
-
-        return RowResults({"squared_error": errors(rows) ** 2})
+        return RowResults({"squared_error": zscores.errors(rows) ** 2})
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         return np.sqrt(means["squared_error"])
 
 
@@ -141,9 +135,7 @@ class Bias(MeanMetric):
     column: ClassVar[str] = "error"
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.zscores import errors
-
-        return RowResults({"error": errors(rows)})
+        return RowResults({"error": zscores.errors(rows)})
 
 
 @dataclass(frozen=True)
@@ -198,14 +190,10 @@ class StandardizedBias(MeanMetric):
         return RowResults(join(columns), reference=0.0)
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         return farthest([each["z"] for each in split(means)], np.abs)
 
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by Student's t, and its test."""
-        from calcheck.report import rejects
-
         if rows.n == 1:
             return IntervalInference(warnings=(Message.of_absence("no-interval", "a single row has no spread"),))
         weights = rows.terms[WEIGHT].values if WEIGHT in rows.terms else None
@@ -220,27 +208,20 @@ class StandardizedBias(MeanMetric):
 
 def _standardized(rows: Predictions) -> Values:
     """Return z-scores whose mean is 0 for a right model, (n,); normal scores of the PIT where there are no moments."""
-    from calcheck.statistics.pit import normal_scores, stated_normal_scores
-    from calcheck.statistics.zscores import standardized_errors
-
     predictive = rows.distributions()
     if predictive.quantile_levels is not None:
-        return stated_normal_scores(rows, predictive.quantile_levels)
-    return normal_scores(rows) if predictive.family == "cauchy" else standardized_errors(rows)
+        return pit.stated_normal_scores(rows, predictive.quantile_levels)
+    return pit.normal_scores(rows) if predictive.family == "cauchy" else zscores.standardized_errors(rows)
 
 
 def _weighted_mean(values: Values, weights: Values | None, clusters: Clusters | None) -> WeightedMean:
-    from calcheck.inference.order_statistics import weighted_mean
-
-    return weighted_mean(values, weights, clusters)
+    return order_statistics.weighted_mean(values, weights, clusters)
 
 
 def _mean_of_sums(means: dict[str, Values], n: int) -> WeightedMean:
     """Return a mean from the sums of a state."""
-    from calcheck.inference.order_statistics import WeightedMean
-
     mean, square = float(means["z"]), float(means["z2"])
-    return WeightedMean(mean, (max(square - mean**2, 0.0) / (n - 1)) ** 0.5, n - 1)
+    return order_statistics.WeightedMean(mean, (max(square - mean**2, 0.0) / (n - 1)) ** 0.5, n - 1)
 
 
 def _inferred(mean: WeightedMean, tail: float) -> IntervalInference:

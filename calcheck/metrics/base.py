@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 from calcheck.core.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import RefitsReplicates, RowResults
+from calcheck.metrics._lazy import binned_validity, binning, curves, np, zscores
 from calcheck.options import (
     LEVEL_TOLERANCE,
     option,
@@ -309,11 +310,9 @@ class LocalMetric(RowMetric):
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the metric in bins of rows."""
-        from calcheck.statistics.curves import curve_along
-
         found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
         rows = shown.source.predictions()
-        return (curve_along(self.value, rows, found.columns, shown.run.curves_by, found.reference),)
+        return (curves.curve_along(self.value, rows, found.columns, shown.run.curves_by, found.reference),)
 
 
 @dataclass(frozen=True)
@@ -373,22 +372,16 @@ class BinnedMetric(Metric["Binning"]):
 
     def sort_key(self, rows: Predictions) -> AnyArray:
         """Return the values that rows are sorted by, (n,): predicted standard deviations, or the column."""
-        from calcheck.statistics.binning import sort_keys
-
-        return sort_keys(rows, self.by)
+        return binning.sort_keys(rows, self.by)
 
     def bin_terms(self, rows: Predictions, bins: Binning) -> dict[str, MeanTerm]:
         """Return the terms to be averaged by bin, among them ``rows``: predicted variances and squared errors."""
-        from calcheck.statistics.binning import spread_by_bin
-
-        return spread_by_bin(rows, bins)
+        return binning.spread_by_bin(rows, bins)
 
     @staticmethod
     def bin_details(sums: Mapping[str, Values], bins: Binning) -> BinnedDetails | StratifiedCoverageDetails:
         """Return the details of each bin, given the sums of the terms, (k,) each."""
-        from calcheck.statistics.binning import reliability
-
-        return reliability(sums, bins)
+        return binning.reliability(sums, bins)
 
     def fit(self, source: Source, run: Run) -> Binning:  # noqa: ARG002 - not random
         """Return the bins."""
@@ -396,49 +389,37 @@ class BinnedMetric(Metric["Binning"]):
 
     def make_bins(self, rows: Predictions) -> Binning:
         """Return bins of the rows by their sort key."""
-        from calcheck.statistics.binning import bins_of
-
-        return bins_of(rows, self.bins, self.by)
+        return binning.bins_of(rows, self.bins, self.by)
 
     def evaluate(self, fit: Binning, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         """Return the terms of each row, to be averaged by bin."""
-        from calcheck.statistics.binning import bin_warnings, sums_by_bin
-
         terms = self.bin_terms(source.predictions(), fit)
         columns = {name: term.values for name, term in terms.items() if term.values is not None}
-        sums = sums_by_bin(terms, fit)
+        sums = binning.sums_by_bin(terms, fit)
         return RowResults(
             {**columns, "bin": fit.number()},
             terms,
             details=self.bin_details(sums, fit),
-            warnings=bin_warnings(fit, sums),
+            warnings=binning.bin_warnings(fit, sums),
         )
 
     def curves(self, shown: CurveData[Binning]) -> tuple[Curve, ...]:
         """Return the observed spread against the predicted one, with its intervals, and the predicted spreads."""
-        from calcheck.statistics.binning import root_means, sums_by_bin
-        from calcheck.statistics.curves import curve_of, spread_histogram
-        from calcheck.statistics.zscores import spreads
-
         data = shown.source.predictions()
-        sums = sums_by_bin((shown.rows or self.evaluate(shown.fit, shown.source, shown.run)).terms, shown.fit)
-        rmv, rmse = root_means(sums)
-        spread = curve_of("spread", rmv, rmse, rows=sums["rows"])
+        sums = binning.sums_by_bin((shown.rows or self.evaluate(shown.fit, shown.source, shown.run)).terms, shown.fit)
+        rmv, rmse = binning.root_means(sums)
+        spread = curves.curve_of("spread", rmv, rmse, rows=sums["rows"])
         intervals = () if shown.rows is None else (self._intervals(shown.fit, data, shown.run.confidence, spread),)
-        return spread, *intervals, spread_histogram(spreads(data.distributions()))
+        return spread, *intervals, curves.spread_histogram(zscores.spreads(data.distributions()))
 
     @staticmethod
     def _intervals(fit: Binning, rows: Predictions, confidence: float, spread: Curve) -> Curve:
         """Return the bootstrap intervals of the observed spread in each bin, in place of bands of perfect models."""
-        import numpy as np
-
-        from calcheck.inference.binned_validity import limits_by_abc
-        from calcheck.statistics.curves import plain
-        from calcheck.statistics.zscores import errors
-
-        columns = {"squared_error": errors(rows) ** 2}
-        low, high = limits_by_abc(fit, columns, lambda means: np.sqrt(means["squared_error"]), confidence)
-        return replace(spread, name="spread-intervals", low=plain(low), high=plain(high))
+        columns = {"squared_error": zscores.errors(rows) ** 2}
+        low, high = binned_validity.limits_by_abc(
+            fit, columns, lambda means: np.sqrt(means["squared_error"]), confidence
+        )
+        return replace(spread, name="spread-intervals", low=curves.plain(low), high=curves.plain(high))
 
 
 def inapplicable_reason(metric: type[Metric[Any]], rows: Predictions) -> str:

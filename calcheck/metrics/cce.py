@@ -11,6 +11,7 @@ from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.errors import DataError, Message, NumericalError, OptionError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import KernelName, SolverOptions
+from calcheck.metrics._lazy import bandwidths, coverage, distance, landmarks, np, predictions, ridge, target_kernels
 from calcheck.metrics.base import LevelOption, Metric
 from calcheck.options import option, require_count_option, require_positive_option
 from calcheck.result_details import CceDetails
@@ -185,14 +186,10 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
     @property
     def target_kernel(self) -> TargetKernel:
         """The kernel on targets."""
-        from calcheck.embeddings.target_kernels import target_kernel
-
-        return target_kernel(self.kernel_y, self.degree, self.coef0)
+        return target_kernels.target_kernel(self.kernel_y, self.degree, self.coef0)
 
     def bandwidths(self, y: Values, predictive: Predictive) -> Values:
         """Return gamma of the kernel on targets (n, t), (t,)."""
-        import numpy as np
-
         if self.gamma_y is not None:
             return np.full(y.shape[1], self.gamma_y)
         return self.target_kernel.default_gamma(y[:, None], predictive)
@@ -203,17 +200,13 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
 
     def replicate_bandwidths(self, gamma: Values) -> Callable[[Values], Any]:
         """Return the function of targets (n, t) that returns gamma (t,) of a replicate, None if it is undefined."""
-        from calcheck.kernels.bandwidths import bandwidths_or_none, target_bandwidths
-
         if self.target_kernel.replicates_share_scale:
             return lambda _: gamma
-        return lambda y: bandwidths_or_none(target_bandwidths, y, self.gamma_y)
+        return lambda y: bandwidths.bandwidths_or_none(bandwidths.target_bandwidths, y, self.gamma_y)
 
     def trials_of(self, predictive: Predictive, run: Run) -> Iterator[Predictive]:
         """Yield the distributions, or draws from them, for each trial."""
-        from calcheck.embeddings.target_kernels import trials_of
-
-        return trials_of(predictive, self.draws, self.trials, run)
+        return target_kernels.trials_of(predictive, self.draws, self.trials, run)
 
     def description(self) -> str:
         if self.unbiased:
@@ -230,9 +223,7 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
 
     def outcomes(self, source: Source) -> Source:
         """Return, for prediction intervals, whether targets are inside as targets, with the probability of that."""
-        from calcheck.statistics.coverage import coverage_outcomes
-
-        return coverage_outcomes(source, LevelOption().level_of(source.predictions().predictive))
+        return coverage.coverage_outcomes(source, LevelOption().level_of(source.predictions().predictive))
 
     def fit(self, source: Source, run: Run) -> CceExact | CceNystroem:
         settings = self.settings(source.predictions(), run)
@@ -254,33 +245,32 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
 
     def settings(self, rows: Predictions, run: Run) -> KernelSettings:
         """Return the choices that depend on the data: kernels, scaling and features."""
-        from calcheck.embeddings.target_kernels import KernelSettings, representation
-        from calcheck.kernels.bandwidths import conditioning, require_inputs
-
-        y, predictive = require_inputs(rows)
+        y, predictive = bandwidths.require_inputs(rows)
         if len(y) == 1 and None in (self.gamma_x, self.gamma_y):
             msg = "cce needs at least 2 rows to choose kernel scales, got 1. Pass more rows, or --gamma-x and --gamma-y"
             raise DataError(msg)
-        inputs = conditioning(rows, self)
+        inputs = bandwidths.conditioning(rows, self)
         gamma = self.bandwidths(y, predictive)
         lambda_, lambda_model = self.lambdas
         described = {
             "inputs": inputs.details,
             "targets": {**self.target_kernel.details, "gamma": gamma.tolist() if len(gamma) > 1 else float(gamma[0])},
-            "model": {"draws": representation(predictive, self.draws), "lambda": lambda_, "lambda_model": lambda_model},
+            "model": {
+                "draws": target_kernels.representation(predictive, self.draws),
+                "lambda": lambda_,
+                "lambda_model": lambda_model,
+            },
         }
         features = self.features(y, predictive, run)
-        return KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
+        return target_kernels.KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
 
     def _approximation_reason(self, settings: KernelSettings, rows: Predictions, run: Run) -> str:
         """Return why cce is computed on landmarks; empty for an exact solver."""
-        from calcheck.embeddings.ridge import approximation_reason
-
         if self.requested:
             return "as requested"
         if self.solver != "auto" or self.exact_only:
             return ""
-        return approximation_reason(len(rows), rows.width, settings.features.rank, run)
+        return ridge.approximation_reason(len(rows), rows.width, settings.features.rank, run)
 
     def evaluate(self, fit: CceExact | CceNystroem, source: Source, run: Run) -> RowResults:
         from calcheck.distributions.count_families import OpenBernoulli
@@ -301,20 +291,16 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
 
     def influences(self, both: Predictions, run: Run) -> Values:
         """Return the contribution of each row to the difference of squared values of two models, (n,)."""
-        from calcheck.embeddings.distance import difference_influences
-        from calcheck.kernels.bandwidths import require_inputs
-        from calcheck.predictions import InMemory
-
         n = len(both) // 2
         first = both.take(slice(n))
         settings = self.settings(first, run)
         if self._approximation_reason(settings, first, run):
             raise DataError("row influences require an exact solver. Pass --solver cg, or use fewer rows")
-        ridge = CceExact.from_source(self, settings, InMemory(first), run).ridge
-        y, predictive = require_inputs(both)
+        ridge = CceExact.from_source(self, settings, predictions.InMemory(first), run).ridge
+        y, predictive = bandwidths.require_inputs(both)
         observed, means, _ = self.features(y[:n], predictive, run).embed(y[:n], self.trials_of(predictive, run))
         models = [(mean[:n], mean[n:]) for mean in means]
-        return difference_influences(ridge, observed, models, self.lambdas, unbiased=self.unbiased)
+        return distance.difference_influences(ridge, observed, models, self.lambdas, unbiased=self.unbiased)
 
     def value(self, means: Means) -> Values:
         mean = means[self.column]
@@ -334,11 +320,9 @@ class CceExact:
     @classmethod
     def from_source(cls, options: Cce, settings: KernelSettings, source: Source, run: Run) -> CceExact:
         """Return the fit to the inputs of a source."""
-        from calcheck.embeddings.ridge import KernelRidge
-
         x = settings.scaling.rounded(source.predictions().inputs(), precision=run.precision)
         solver = "auto" if options.solver == "nystroem" else options.solver
-        return cls(options, settings, KernelRidge(settings.kernel, x, run, solver=solver))
+        return cls(options, settings, ridge.KernelRidge(settings.kernel, x, run, solver=solver))
 
     def refit(self, options: Cce, settings: KernelSettings, _: Source) -> CceExact:
         """Return the fit with other options and distributions, and with the same regression on the inputs."""
@@ -352,20 +336,13 @@ class CceExact:
 
     def at_inputs(self, source: Source) -> CceExact:
         """Return the fit, to be evaluated at the inputs of another source."""
-        from calcheck.kernels.bandwidths import evaluation_points
-
-        return replace(self, at=evaluation_points(source, self.settings.scaling))
+        return replace(self, at=bandwidths.evaluation_points(source, self.settings.scaling))
 
     def evaluate(self, source: Source, run: Run) -> RowResults:
         """Return the distance at each input."""
-        import numpy as np
-
-        from calcheck.embeddings import distance
-        from calcheck.kernels.bandwidths import require_inputs, sample_inputs
-
         options, settings, ridge = self.options, self.settings, self.ridge
         lambda_, lambda_model = options.lambdas
-        y, _ = require_inputs(source.predictions())
+        y, _ = bandwidths.require_inputs(source.predictions())
         observed, predicted, bounds = settings.features.embed(y, options.trials_of(settings.predictive, run))
         found = distance.distances(
             ridge, observed, predicted, lambda_=lambda_, lambda_model=lambda_model, points=self.at
@@ -378,7 +355,7 @@ class CceExact:
         if not np.isfinite(values).all():
             msg = f"CCE is not finite at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
             raise NumericalError(msg)
-        few = sample_inputs(source.predictions().lazy_inputs(), distance.FEW_ROWS)
+        few = bandwidths.sample_inputs(source.predictions().lazy_inputs(), distance.FEW_ROWS)
         details = {
             "rows": len(values),
             "quantiles": distance.quantiles(values),
@@ -396,27 +373,24 @@ class CceExact:
 
     def null_distribution(self, simulation: NullSimulator, run: Run) -> NullDistribution:
         """Return cce of replicates, which share the regression and its solutions for common features."""
-        import numpy as np
-
         from calcheck.distributions import Samples
-        from calcheck.embeddings import distance
-        from calcheck.embeddings.target_kernels import DataSet, SwappedDraw
-        from calcheck.kernels.bandwidths import require_inputs, target_matrix
 
         options, distributions = self.options, self.settings.predictive
-        y, _ = require_inputs(simulation.rows)
+        y, _ = bandwidths.require_inputs(simulation.rows)
         bandwidth = options.replicate_bandwidths(self.settings.features.gamma)
         model = list(options.trials_of(distributions, run))
 
-        def data_set(rows: Predictions) -> DataSet:
-            targets = target_matrix(rows)
+        def data_set(rows: Predictions) -> target_kernels.DataSet:
+            targets = bandwidths.target_matrix(rows)
             if rows.predictive is distributions or rows.predictive is None:
-                return DataSet(targets, bandwidth(targets), model)
+                return target_kernels.DataSet(targets, bandwidth(targets), model)
             if isinstance(options.draws, int):
-                return DataSet(targets, bandwidth(targets), list(options.trials_of(rows.predictive, run)))
-            return DataSet(targets, bandwidth(targets), [SwappedDraw(distributions)])
+                return target_kernels.DataSet(
+                    targets, bandwidth(targets), list(options.trials_of(rows.predictive, run))
+                )
+            return target_kernels.DataSet(targets, bandwidth(targets), [target_kernels.SwappedDraw(distributions)])
 
-        data = DataSet(y, bandwidth(y), model)
+        data = target_kernels.DataSet(y, bandwidth(y), model)
         trials = [each.draws for each in model if isinstance(each, Samples)]
         known = not trials or distributions.n_draws is not None
         covered = distributions if known else Samples(np.concatenate(trials, axis=1))
@@ -449,11 +423,9 @@ class CceNystroem:
     @classmethod
     def from_source(cls, options: Cce, settings: KernelSettings, source: Source, reason: str, run: Run) -> CceNystroem:
         """Return the fit to a source; ``reason`` states why the solver is not exact."""
-        from calcheck.embeddings.landmarks import LandmarkOptions, NystroemEmbedding, as_precise
-
-        run = as_precise(source.predictions(), run)
-        landmarks = LandmarkOptions.from_metric(options)
-        return cls(options, settings, NystroemEmbedding(settings, source, landmarks, run, reason))
+        run = landmarks.as_precise(source.predictions(), run)
+        chosen = landmarks.LandmarkOptions.from_metric(options)
+        return cls(options, settings, landmarks.NystroemEmbedding(settings, source, chosen, run, reason))
 
     def refit(self, options: Cce, settings: KernelSettings, source: Source) -> CceNystroem:
         """Return the fit with other options and distributions, and with the same landmarks."""
@@ -468,27 +440,27 @@ class CceNystroem:
 
     def evaluate(self, _: Source, run: Run) -> RowResults:
         """Return the distance at each input if rows are kept, else at the sampled inputs."""
-        from calcheck.embeddings import distance
-        from calcheck.embeddings.landmarks import nystroem_details, nystroem_warnings
-        from calcheck.embeddings.target_kernels import feature_details, residual_warnings
-
         settings, lambda_ = self.settings, self.options.lambda_
         found = self.embedding.fitted(lambda_)
         columns = {"cce": found.at_all_rows() if run.keep_rows else found.values[:, 0]}
         values = columns["cce"]
         if run.keep_rows:
             columns["effective_neighbors"] = found.effective_neighbors()
-        landmarks, few = self.embedding.options, found.landmarks.evaluated[: distance.FEW_ROWS]
+        embedding, few = self.embedding, found.landmarks.evaluated[: distance.FEW_ROWS]
         details = {
             "rows": found.landmarks.rows,
             "quantiles": distance.quantiles(values),
             **settings.details,
-            **feature_details(found.bounds),
-            **nystroem_details(found.measured, found.landmarks, landmarks, self.embedding.run, self.embedding.reason),
+            **target_kernels.feature_details(found.bounds),
+            **landmarks.nystroem_details(
+                found.measured, found.landmarks, embedding.options, embedding.run, embedding.reason
+            ),
             "reach": distance.reach(settings.kernel, few, settings.scaling, lambda_),
         }
         correction = found.measured.means[0] - values.mean()
-        warnings = nystroem_warnings(found.measured, found.landmarks, landmarks, residual_warnings(found.bounds))
+        warnings = landmarks.nystroem_warnings(
+            found.measured, found.landmarks, embedding.options, target_kernels.residual_warnings(found.bounds)
+        )
         numbers = None if len(values) == found.landmarks.rows else found.places
         fixed = {"correction": correction}
         return RowResults(columns, fixed=fixed, details=details, warnings=warnings, numbers=numbers)

@@ -10,6 +10,7 @@ from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.kernels import KernelOptions, Solver
 from calcheck.metrics import _joint_mmd
+from calcheck.metrics._lazy import bandwidths, frechet, joint, np, permutations, quadratic_forms, two_samples
 from calcheck.options import option, require_positive_option
 from calcheck.result_details import CmmdDetails, FidDetails
 
@@ -92,10 +93,10 @@ class Cmmd(_joint_mmd.JointMetric["RidgeNorms"]):
         require_positive_option("lambda_", self.lambda_)
 
     def _sums(self, settings: KernelSettings, x: Floats, run: Run) -> RidgeNorms:
-        from calcheck.mmd.quadratic_forms import RidgeNorms
-
         x = settings.scaling(x)
-        return RidgeNorms(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.max_exact_rows)
+        return quadratic_forms.RidgeNorms(
+            settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.max_exact_rows
+        )
 
     def _row_results(self, sums: RidgeNorms, embedding: JointEmbedding) -> RowResults:
         norm = sums.norm(embedding.difference)
@@ -111,8 +112,6 @@ class Cmmd(_joint_mmd.JointMetric["RidgeNorms"]):
         return [float("nan") if each is None else next(values) for each in differences]
 
     def _influences(self, sums: RidgeNorms, first: JointEmbedding, second: JointEmbedding) -> Values:
-        import numpy as np
-
         mean, half = (first.difference + second.difference) / 2, (first.difference - second.difference) / 2
         return np.asarray(-4 * np.sum(half * sums.apply(mean) + mean * sums.apply(half), axis=1))
 
@@ -132,12 +131,9 @@ class CmmdOfSamples(_joint_mmd.OfSamples, Cmmd):  # type: ignore[misc]
     )
 
     def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:
-        from calcheck.embeddings.permutations import PooledOutputs
-        from calcheck.mmd.two_samples import OperatorMmd
-
         on_targets, details = _joint_mmd.sample_kernel(self, y.shape[1])
-        features = PooledOutputs.from_kernel(on_targets, y).values
-        return OperatorMmd(kernel.gram(x, x), features, self.lambda_), {**details, "lambda": self.lambda_}
+        features = permutations.PooledOutputs.from_kernel(on_targets, y).values
+        return two_samples.OperatorMmd(kernel.gram(x, x), features, self.lambda_), {**details, "lambda": self.lambda_}
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,12 +197,9 @@ class Fid(_joint_mmd.GenerativeMetric[FidFit]):
     )
 
     def fit(self, source: Source, run: Run) -> FidFit:
-        from calcheck.kernels.bandwidths import all_inputs, fit_scaling
-        from calcheck.mmd.frechet import SharedInputs
-
         rows = source.predictions()
-        scaling = fit_scaling(all_inputs(rows, run), self._normalization, "rbf")
-        return FidFit(SharedInputs(scaling(rows.inputs())), self._spread(rows))
+        scaling = bandwidths.fit_scaling(bandwidths.all_inputs(rows, run), self._normalization, "rbf")
+        return FidFit(frechet.SharedInputs(scaling(rows.inputs())), self._spread(rows))
 
     @property
     def _normalization(self) -> Normalization:
@@ -217,28 +210,21 @@ class Fid(_joint_mmd.GenerativeMetric[FidFit]):
         return replace(fit, spread=self._spread(source.predictions()))
 
     def _spread(self, rows: Predictions) -> Values:
-        import numpy as np
-
-        from calcheck.kernels.bandwidths import target_precisions
-        from calcheck.mmd.joint import repeated_targets
-
-        y = repeated_targets(rows)
+        y = joint.repeated_targets(rows)
         columns = y.reshape(-1, y.shape[2])
-        return target_precisions(columns) ** -0.5 if self.standardize == "data" else np.ones(columns.shape[1])
+        return (
+            bandwidths.target_precisions(columns) ** -0.5 if self.standardize == "data" else np.ones(columns.shape[1])
+        )
 
     def evaluate(self, fit: FidFit, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
-        import numpy as np
-
         from calcheck.execution.run import one_blas_thread
-        from calcheck.mmd.frechet import covariances_within_rows, covariances_within_targets, frechet
-        from calcheck.mmd.joint import repeated_targets
 
         rows = source.predictions()
-        y, predictive = repeated_targets(rows), rows.distributions()
+        y, predictive = joint.repeated_targets(rows), rows.distributions()
         with one_blas_thread():  # many small products, repeated for each replicate
-            data = fit.inputs.joint_moments(*covariances_within_targets(y), fit.spread)
-            model = fit.inputs.joint_moments(*covariances_within_rows(predictive), fit.spread)
-            distance = np.asarray(frechet(data, model))
+            data = fit.inputs.joint_moments(*frechet.covariances_within_targets(y), fit.spread)
+            model = fit.inputs.joint_moments(*frechet.covariances_within_rows(predictive), fit.spread)
+            distance = np.asarray(frechet.frechet(data, model))
         details: dict[str, Any] = {
             "columns": {"inputs": fit.inputs.columns, "targets": y.shape[2]},
             "repeats": y.shape[1],
@@ -266,6 +252,4 @@ class FidOfSamples(_joint_mmd.OfSamples, Fid):  # type: ignore[misc]
         return KernelOptions(kernel_x="rbf", gamma_x="1/d", normalize=self._normalization)
 
     def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:  # noqa: ARG002
-        from calcheck.mmd.two_samples import GaussianDistance
-
-        return GaussianDistance(x, y), {"columns": {"inputs": x.shape[1], "targets": y.shape[1]}}
+        return two_samples.GaussianDistance(x, y), {"columns": {"inputs": x.shape[1], "targets": y.shape[1]}}

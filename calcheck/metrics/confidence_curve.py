@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.inference.metric_protocol import RowResults
+from calcheck.metrics._lazy import binning, bootstrap, curves, groups, np, zscores
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option
 from calcheck.result_details import ConfidenceCurveDetails, RemovalPoint
@@ -68,37 +69,27 @@ class ConfidenceCurve(OrderedMetric):
     )
 
     def sort_keys(self, rows: Predictions) -> dict[str, Values]:
-        import numpy as np
-
-        from calcheck.statistics.zscores import errors, spreads
-
-        return {"absolute_error": np.abs(errors(rows)), "std": spreads(rows.distributions())}
+        return {"absolute_error": np.abs(zscores.errors(rows)), "std": zscores.spreads(rows.distributions())}
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.binning import cut_spreads
-
-        by_std = cut_spreads(rows.distributions(), tuple(self._remaining_shares()))  # replicates share it
+        by_std = binning.cut_spreads(rows.distributions(), tuple(self._remaining_shares()))  # replicates share it
         return self._curve(self.sort_keys(rows), by_std)
 
     def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
-        from calcheck.statistics.groups import CutTieGroups
-
-        return self._curve(columns, CutTieGroups(columns["std"], self._remaining_shares()))
+        return self._curve(columns, groups.CutTieGroups(columns["std"], self._remaining_shares()))
 
     def _curve(self, columns: dict[str, Values], by_std: Groups) -> RowResults:
         """Return the columns of each row, given its group of equal standard deviations."""
-        from calcheck.statistics.groups import Averages, CutTieGroups, MeanTerm
-
         error, std = columns["absolute_error"], columns["std"]
         loss = error if self.score == "mae" else error**2
-        by_error = CutTieGroups(loss, self._remaining_shares())
+        by_error = groups.CutTieGroups(loss, self._remaining_shares())
         terms = {
-            "rows_by_std": MeanTerm(groups=by_std),
-            "error_by_std": MeanTerm(loss, by_std),
-            "rows_by_error": MeanTerm(groups=by_error),
-            "error_by_error": MeanTerm(loss, by_error),
+            "rows_by_std": groups.MeanTerm(groups=by_std),
+            "error_by_std": groups.MeanTerm(loss, by_std),
+            "rows_by_error": groups.MeanTerm(groups=by_error),
+            "error_by_error": groups.MeanTerm(loss, by_error),
         }
-        curve, oracle = self._curves(Averages(terms, len(std)).means())
+        curve, oracle = self._curves(groups.Averages(terms, len(std)).means())
         lines: list[RemovalPoint] = [
             {"removed": percent / LEVELS, "error": float(curve[percent]), "oracle": float(oracle[percent])}
             for percent in REPORTED_LEVELS
@@ -108,36 +99,25 @@ class ConfidenceCurve(OrderedMetric):
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the error of the remaining rows by the share of removed rows, and that of the oracle."""
-        from calcheck.inference.bootstrap import statistic_of
-        from calcheck.statistics.curves import curve_of
-
         found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
-        curve, oracle = self._curves(statistic_of(self, found).means())
+        curve, oracle = self._curves(bootstrap.statistic_of(self, found).means())
         removed = 1 - self._remaining_shares()
-        return curve_of("confidence", removed, curve), curve_of("oracle", removed, oracle)
+        return curves.curve_of("confidence", removed, curve), curves.curve_of("oracle", removed, oracle)
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         curve, oracle = self._curves(means)
         return np.asarray(np.trapezoid(curve - oracle, dx=1 / LEVELS, axis=-1))
 
     @staticmethod
     def _remaining_shares() -> Values:
         """Return the shares of remaining rows."""
-        import numpy as np
-
         return 1 - np.arange(LEVELS) / LEVELS
 
     def _curves(self, means: Means) -> tuple[AnyArray, AnyArray]:
         """Return the errors after removing 0, 1, ..., 99 % of the rows, by uncertainty and by error, (..., 100)."""
-        import numpy as np
-
-        from calcheck.statistics.groups import cumulative_at
-
         shares = self._remaining_shares()
         curves = (
-            cumulative_at(shares, means[f"rows_by_{order}"], means[f"error_by_{order}"]) / shares
+            groups.cumulative_at(shares, means[f"rows_by_{order}"], means[f"error_by_{order}"]) / shares
             for order in ("std", "error")
         )
         curve, oracle = (each if self.score == "mae" else np.sqrt(each) for each in curves)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import AT_QUANTILES, Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
+from calcheck.metrics._lazy import binning, coverage, curves, groups, np, zscores
 from calcheck.metrics.base import BinnedMetric, LevelOption, MeanMetric, has_interval, stated_levels
 from calcheck.options import option
+from calcheck.report import WIDTH
 from calcheck.result_details import CoverageDetails, OtherLevel, StratifiedCoverageDetails
 
 if TYPE_CHECKING:
@@ -78,54 +80,42 @@ class Coverage(LevelOption, MeanMetric):
         return "less" if self.at_least else super().alternative
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.coverage import MAX_OPEN, inside, shares_at_limits
-        from calcheck.statistics.zscores import interval_mass
-
         level = self.level_of(rows.predictive)
-        found = inside(rows, level)
-        expected = interval_mass(rows, level)
+        found = coverage.inside(rows, level)
+        expected = zscores.interval_mass(rows, level)
         columns = {**found, "expected": expected}
-        at_limits = shares_at_limits(found)
+        at_limits = coverage.shares_at_limits(found)
         warnings = [AT_QUANTILES] if at_limits else []
         below, above = self._misses(rows, level)
         others = self._at_other_levels(rows, level)
         shares: CoverageDetails = {"below": below, "above": above, "at_other_levels": others}
         details = {**shares, **at_limits}
         ambiguity = self._ambiguity(rows, level)
-        if ambiguity > MAX_OPEN:
+        if ambiguity > coverage.MAX_OPEN:
             text = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
             warnings.append(Message("no-reference", text))
             return RowResults(columns, details=details, warnings=tuple(warnings))
         return RowResults(columns, details=details, warnings=tuple(warnings), reference=float(expected.mean()))
 
     def null_statistic(self, means: Means) -> Values:
-        import numpy as np
-
-        from calcheck.statistics.coverage import nearest_share
-
-        return nearest_share(means, np.asarray(self.level_of(None)))
+        return coverage.nearest_share(means, np.asarray(self.level_of(None)))
 
     def null_reference(self, rows: RowResults) -> float | None:
         """Return the level if targets are equal to stated limits of their intervals."""
         return self.level_of(None) if "strictly_inside" in rows.details else None
 
     def details(self, means: Means) -> Mapping[str, Any]:
-        from calcheck.statistics.coverage import shares_at_limits
-
-        return shares_at_limits(means)
+        return coverage.shares_at_limits(means)
 
     def _at_other_levels(self, rows: Predictions, level: float) -> list[OtherLevel]:
         """Return the coverage at the other levels that are reported."""
-        from calcheck.statistics.coverage import inside, shares_at_limits
-        from calcheck.statistics.zscores import interval_mass
-
-        found = {other: inside(rows, other) for other in _other_levels(rows.distributions(), level)}
+        found = {other: coverage.inside(rows, other) for other in _other_levels(rows.distributions(), level)}
         return [
             {
                 "level": other,
                 "coverage": float(each["covered"].mean()),
-                "expected": float(interval_mass(rows, other).mean()),
-                **shares_at_limits(each),
+                "expected": float(zscores.interval_mass(rows, other).mean()),
+                **coverage.shares_at_limits(each),
             }
             for other, each in found.items()
         ]
@@ -133,9 +123,7 @@ class Coverage(LevelOption, MeanMetric):
     @staticmethod
     def _misses(rows: Predictions, level: float) -> tuple[float, float]:
         """Return the shares of targets below and above their intervals."""
-        from calcheck.statistics.zscores import central_interval, targets
-
-        y, (low, high) = targets(rows), central_interval(rows.distributions(), level)
+        y, (low, high) = zscores.targets(rows), zscores.central_interval(rows.distributions(), level)
         return float((y < low).mean()), float((y > high).mean())
 
     def interpolates(self, levels: Values) -> bool:
@@ -143,21 +131,15 @@ class Coverage(LevelOption, MeanMetric):
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the coverage by level: at the levels of the file, if it states intervals or quantiles only."""
-        from calcheck.statistics.coverage import coverage_by_level
-        from calcheck.statistics.curves import curve_of
-
         rows = shown.source.predictions()
-        levels, shares = coverage_by_level(rows, stated_levels(rows.predictive))
-        return (curve_of("coverage", levels, shares),)
+        levels, shares = coverage.coverage_by_level(rows, stated_levels(rows.predictive))
+        return (curves.curve_of("coverage", levels, shares),)
 
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
         """Return the null statistic, without the details, which replicates do not need."""
-        from calcheck.statistics.coverage import inside
-        from calcheck.statistics.groups import Means
-
         rows = source.predictions()
-        found = inside(rows, self.level_of(rows.predictive))
-        return float(self.null_statistic(Means({name: each.mean() for name, each in found.items()}, len(rows))))
+        found = coverage.inside(rows, self.level_of(rows.predictive))
+        return float(self.null_statistic(groups.Means({name: each.mean() for name, each in found.items()}, len(rows))))
 
     def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:
         found = super().evaluate(fit, source, run)
@@ -168,8 +150,6 @@ class Coverage(LevelOption, MeanMetric):
 
     def _inference_if_constant(self, covered: Values, expected: Values, run: Run) -> IntervalInference:
         """Return an exact test if all targets are inside or all outside, where the bootstrap is constant."""
-        import numpy as np
-
         chance = float(np.prod(expected if covered[0] else 1 - expected))
         one_sided = 1.0 if covered[0] else chance
         p_value = one_sided if self.at_least else min(1.0, 2 * chance)
@@ -184,12 +164,10 @@ class Coverage(LevelOption, MeanMetric):
     @staticmethod
     def _ambiguity(rows: Predictions, level: float) -> float:
         """Return by how much the reference may be too small because of tied draws."""
-        from calcheck.statistics.zscores import central_interval, targets
-
-        y = targets(rows)
+        y = zscores.targets(rows)
 
         def error(part: Predictive, rows: slice) -> Values:
-            return part.interval_mass_error(y[rows], *central_interval(part, level))
+            return part.interval_mass_error(y[rows], *zscores.central_interval(part, level))
 
         return float(rows.distributions().map_batches(error).mean())
 
@@ -270,16 +248,12 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
         return self.by or "widths"
 
     def sort_key(self, rows: Predictions) -> AnyArray:
-        from calcheck.statistics.zscores import interval_widths
-
         if self.by is not None:
             return super().sort_key(rows)
-        return interval_widths(rows.distributions(), self.level_of(rows.predictive))
+        return zscores.interval_widths(rows.distributions(), self.level_of(rows.predictive))
 
     def make_bins(self, rows: Predictions) -> Binning:
-        from calcheck.statistics.binning import make_bins
-
-        return make_bins(self.sort_key(rows), self.bins, self.by)
+        return binning.make_bins(self.sort_key(rows), self.bins, self.by)
 
     def refit(self, fit: Binning, source: Source, run: Run) -> Binning:
         """Return the bins of a replicate: the same ones, unless the replicate exchanges draws."""
@@ -287,41 +261,27 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
 
     def bin_terms(self, rows: Predictions, bins: Binning) -> dict[str, MeanTerm]:
         """Return the terms to be averaged by bin: rows, targets (strictly) inside, and the expected share."""
-        from calcheck.statistics.coverage import inside
-        from calcheck.statistics.groups import MeanTerm
-        from calcheck.statistics.zscores import interval_mass
-
         level = self.level_of(rows.predictive)
         return {
-            **{name: MeanTerm(values, bins) for name, values in inside(rows, level).items()},
-            "expected": MeanTerm(interval_mass(rows, level), bins),
-            "rows": MeanTerm(groups=bins),
+            **{name: groups.MeanTerm(values, bins) for name, values in coverage.inside(rows, level).items()},
+            "expected": groups.MeanTerm(zscores.interval_mass(rows, level), bins),
+            "rows": groups.MeanTerm(groups=bins),
         }
 
     def curves(self, shown: CurveData[Binning]) -> tuple[Curve, ...]:
         """Return the coverage of each bin."""
-        from calcheck.report import WIDTH
-        from calcheck.statistics.binning import coverage_shares, sums_by_bin
-        from calcheck.statistics.curves import curve_by_bin
-
         found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
-        coverage, expected = coverage_shares(sums_by_bin(found.terms, shown.fit))
+        coverage, expected = binning.coverage_shares(binning.sums_by_bin(found.terms, shown.fit))
         keys = self.sort_key(shown.source.predictions())
-        return (curve_by_bin(shown.fit, keys, coverage, self.by or WIDTH, expected),)
+        return (curves.curve_by_bin(shown.fit, keys, coverage, self.by or WIDTH, expected),)
 
     @staticmethod
     def bin_details(sums: Mapping[str, Values], bins: Binning) -> StratifiedCoverageDetails:
         """Return the range, the rows, the coverage and the expected coverage of each bin."""
-        from calcheck.statistics.binning import coverage_table
-
-        return coverage_table(sums, bins)
+        return binning.coverage_table(sums, bins)
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
-        from calcheck.statistics.binning import coverage_shares
-
-        coverage, expected = coverage_shares(means)
+        coverage, expected = binning.coverage_shares(means)
         below = expected - coverage
         gaps = np.maximum(below, 0) if self.at_least else np.abs(below)
         return np.asarray(gaps.mean(axis=-1) if self.statistic == "mean" else gaps.max(axis=-1))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import RowResults
+from calcheck.metrics._lazy import curves, np, scores, zscores
 from calcheck.metrics.base import LevelsOption, UnfittedMetric
 from calcheck.options import option
 from calcheck.result_details import CrpsMiscalibrationDetails, MeanMiscalibrationDetails, QuantileMiscalibrationDetails
@@ -58,16 +59,14 @@ class Scores(NamedTuple):
 
 def scores_at_levels(rows: Predictions, levels: tuple[float, ...]) -> Scores:
     """Return the pinball losses at each level, (q, n) each: of predicted, recalibrated and constant quantiles."""
-    import numpy as np
-
-    from calcheck.statistics.scores import isotonic_quantiles, pinball_losses, quantiles
-    from calcheck.statistics.zscores import targets
-
-    y, at = targets(rows), np.array(levels)
-    predicted = np.array(list(quantiles(rows.distributions(), levels)))
+    y, at = zscores.targets(rows), np.array(levels)
+    predicted = np.array(list(scores.quantiles(rows.distributions(), levels)))
     constant = np.quantile(y, levels, method="inverted_cdf")[:, None]
     return Scores(
-        *(pinball_losses(each, y, at) for each in (predicted, isotonic_quantiles(predicted, y, at), constant))
+        *(
+            scores.pinball_losses(each, y, at)
+            for each in (predicted, scores.isotonic_quantiles(predicted, y, at), constant)
+        )
     )
 
 
@@ -136,23 +135,18 @@ class MeanMiscalibration(MiscalibrationMetric):
     )
 
     def scores(self, rows: Predictions) -> Scores:
-        from calcheck.statistics.scores import isotonic_means
-        from calcheck.statistics.zscores import errors, means, targets
-
-        y = targets(rows)
-        fitted = isotonic_means(means(rows.distributions()), y)
-        return Scores(errors(rows) ** 2, (y - fitted) ** 2, (y - y.mean()) ** 2)
+        y = zscores.targets(rows)
+        fitted = scores.isotonic_means(zscores.means(rows.distributions()), y)
+        return Scores(zscores.errors(rows) ** 2, (y - fitted) ** 2, (y - y.mean()) ** 2)
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the corrected means against the predicted ones, and the histogram of predicted means."""
-        from calcheck.statistics.curves import curve_at_quantiles, histogram
-        from calcheck.statistics.scores import isotonic_means
-        from calcheck.statistics.zscores import means, targets
-
         data = shown.source.predictions()
-        predicted = means(data.distributions())
-        corrected = isotonic_means(predicted, targets(data))
-        return curve_at_quantiles("correction", predicted, corrected), histogram("mean-histogram", predicted, MEAN)
+        predicted = zscores.means(data.distributions())
+        corrected = scores.isotonic_means(predicted, zscores.targets(data))
+        return curves.curve_at_quantiles("correction", predicted, corrected), curves.histogram(
+            "mean-histogram", predicted, MEAN
+        )
 
 
 @dataclass(frozen=True)

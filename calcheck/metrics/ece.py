@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import AT_QUANTILES, DataError, OptionError
 from calcheck.inference.metric_protocol import RowResults
+from calcheck.metrics._lazy import bootstrap, curves, groups, np, pit
 from calcheck.metrics.base import RowMetric
 from calcheck.options import LEVEL_TOLERANCE, option, require_count_option, require_levels_option
 from calcheck.result_details import EceDetails
@@ -116,28 +117,23 @@ class Ece(RowMetric):
         return self.levels is not None and any(abs(levels - level).min() > LEVEL_TOLERANCE for level in self.levels)
 
     def compute(self, rows: Predictions) -> RowResults:
-        import numpy as np
-
-        from calcheck.statistics.groups import Means, MeanTerm
-        from calcheck.statistics.pit import levels_of, pit, share_below, shares_at_quantiles
-
-        left, right = pit(rows)
+        left, right = pit.pit(rows)
         known = rows.distributions().quantile_levels
         if self.levels is not None:
             levels = np.array(self.levels)
         else:
-            levels = levels_of(self.n_levels) if known is None else known
+            levels = pit.levels_of(self.n_levels) if known is None else known
         self._require_weight_per_level(len(levels))
         if stated := known is not None and not self.interpolates(known):
-            below = shares_at_quantiles(left, right, levels)
+            below = pit.shares_at_quantiles(left, right, levels)
         else:
-            below = share_below(right if self.pit == "plain" else left, right, levels)
+            below = pit.share_below(right if self.pit == "plain" else left, right, levels)
         return RowResults(
             {"pit_low": left, "pit_high": right},
-            {"below": MeanTerm(groups=below)},
+            {"below": groups.MeanTerm(groups=below)},
             fixed={"levels": levels},
             warnings=(AT_QUANTILES,) if stated and _are_equal(below) else (),
-            details=self.details(Means({"below": below.sums(None) / len(rows), "levels": levels}, len(rows))),
+            details=self.details(groups.Means({"below": below.sums(None) / len(rows), "levels": levels}, len(rows))),
         )
 
     def _require_weight_per_level(self, count: int) -> None:
@@ -156,12 +152,9 @@ class Ece(RowMetric):
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the share of targets below each quantile, by level."""
-        from calcheck.inference.bootstrap import statistic_of
-        from calcheck.statistics.curves import curve_of
-
         found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
-        means = statistic_of(self, found).means().with_values(found.fixed)
-        return (curve_of("reliability", means["levels"], _observed(means)),)
+        means = bootstrap.statistic_of(self, found).means().with_values(found.fixed)
+        return (curves.curve_of("reliability", means["levels"], _observed(means)),)
 
     def details(self, means: Means) -> EceDetails:
         """Return the quantile reliability diagram."""
@@ -169,13 +162,9 @@ class Ece(RowMetric):
         return {"curve": [{"level": level, "observed": observed} for level, observed in pairs]}
 
     def direction_above(self, means: Means) -> Direction:
-        from calcheck.statistics.pit import direction
-
-        return direction(means["levels"], _observed(means))
+        return pit.direction(means["levels"], _observed(means))
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         observed = _observed(means)  # (..., q)
         gaps = np.abs(means["levels"] - observed) ** self.alpha
         if self.norm == "max":
@@ -189,8 +178,6 @@ class Ece(RowMetric):
 
 def _observed(means: Means) -> Values:
     """Return the share of targets below each quantile, (..., q), nearest to the level if targets are equal to it."""
-    import numpy as np
-
     levels, shares = means["levels"], means["below"]
     if shares.shape[-1] == len(levels):
         return shares
@@ -200,7 +187,5 @@ def _observed(means: Means) -> Values:
 
 def _are_equal(shares: Groups) -> bool:
     """Return whether a target is equal to a quantile, given the shares of targets below, and at or below, quantiles."""
-    import numpy as np
-
     below, up_to = np.split(shares.sums(None), 2)
     return bool((below < up_to).any())

@@ -11,6 +11,7 @@ from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import Estimator
 from calcheck.metrics import _joint_mmd
+from calcheck.metrics._lazy import joint, np, quadratic_forms, target_kernels, two_samples
 from calcheck.options import option
 from calcheck.result_details import AmmdDetails, JmmdDetails
 from calcheck.typing import Floats, Values
@@ -106,11 +107,9 @@ class Jmmd(_joint_mmd.JointMetric["GramSums"]):
         return "two-sided" if self.statistic == "paper" else "greater"
 
     def _sums(self, settings: KernelSettings, x: Floats, run: Run) -> GramSums:
-        from calcheck.mmd.quadratic_forms import GramSums
-
         if len(x) == 1:
             raise DataError("jmmd is a mean over pairs of rows and needs at least 2 rows, got 1")
-        return GramSums(settings.kernel, settings.scaling(x), run, self.max_exact_rows)
+        return quadratic_forms.GramSums(settings.kernel, settings.scaling(x), run, self.max_exact_rows)
 
     def _row_results(self, sums: GramSums, embedding: JointEmbedding) -> RowResults:
         form = embedding.form(self.statistic)
@@ -132,8 +131,6 @@ class Jmmd(_joint_mmd.JointMetric["GramSums"]):
         return [float("nan") if form is None else float(next(values)) for form in forms]
 
     def _influences(self, sums: GramSums, first: JointEmbedding, second: JointEmbedding) -> Values:
-        import numpy as np
-
         one, other = first.form(self.statistic), second.form(self.statistic)
         pairs = sums.pairs(one)
         mean, half = (one.u + other.u) / 2, (one.u - other.u) / 2
@@ -157,10 +154,10 @@ class JmmdOfSamples(_joint_mmd.OfSamples, Jmmd):  # type: ignore[misc]
     )
 
     def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:
-        from calcheck.mmd.two_samples import JointMmd, PooledGram
-
         on_targets, details = _joint_mmd.sample_kernel(self, y.shape[1])
-        return JointMmd(PooledGram(kernel.gram(x, x) * on_targets.gram(y, y)), self.statistic), details
+        return two_samples.JointMmd(
+            two_samples.PooledGram(kernel.gram(x, x) * on_targets.gram(y, y)), self.statistic
+        ), details
 
 
 FEW_DRAWS = 8  # maximum draws per row at which exact pair sums cost less than features
@@ -233,29 +230,26 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
 
     def fit(self, source: Source, run: Run) -> Values:  # noqa: ARG002 - not random
         """Return the scale of the kernel on targets, (t,)."""
-        from calcheck.mmd.joint import repeated_targets
-
         rows = source.predictions()
-        return self.bandwidths(repeated_targets(rows), rows.distributions())
+        return self.bandwidths(joint.repeated_targets(rows), rows.distributions())
 
     def evaluate(self, fit: Values, source: Source, run: Run) -> RowResults:
-        from calcheck.embeddings.target_kernels import feature_details, residual_warnings
-        from calcheck.mmd.joint import direct_scores, embed, laplace_scores, repeated_targets
-
         rows = source.predictions()
-        y, predictive = repeated_targets(rows), rows.distributions()
+        y, predictive = joint.repeated_targets(rows), rows.distributions()
         draws = predictive.n_draws
         self._require_pairs(draws, y.shape[1])
         details = {"targets": self.describe_targets(fit, y.shape[1]), "draws": draws or "exact"}
-        scores = {"rbf": direct_scores, "laplace": laplace_scores}.get(self.kernel_y)
+        scores = {"rbf": joint.direct_scores, "laplace": joint.laplace_scores}.get(self.kernel_y)
         found = scores(y, predictive, fit, **self._pairs) if scores and not self.feature_targets else None
         if found is not None:
             return RowResults({"ammd": found}, details=details)
         psi = self.target_kernel.features(y.reshape(-1, y.shape[2]), predictive, fit, run)
-        both, bounds = embed(self.target_kernel, psi, rows, predictive.load())
-        details |= feature_details(bounds)
+        both, bounds = joint.embed(self.target_kernel, psi, rows, predictive.load())
+        details |= target_kernels.feature_details(bounds)
         return RowResults(
-            {"ammd": both.scores(**self._pairs)}, details=details, warnings=tuple(residual_warnings(bounds))
+            {"ammd": both.scores(**self._pairs)},
+            details=details,
+            warnings=tuple(target_kernels.residual_warnings(bounds)),
         )
 
     @property
@@ -275,8 +269,6 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
 
     def null_distribution(self, fit: Values, simulation: NullSimulator, run: Run) -> NullDistribution | None:
         """Return the metric of all replicates, which share features; None if single replicates are as cheap."""
-        import numpy as np
-
         predictive = simulation.rows.predictive
         if predictive is None or self._cheap(simulation.rows):
             return None

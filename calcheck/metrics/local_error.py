@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.inference.metric_protocol import IntervalInference, NullDistribution, RowResults
+from calcheck.metrics._lazy import curves, local_error, np, pit
 from calcheck.metrics.base import Metric
 from calcheck.options import option
 from calcheck.result_details import LocalErrorDetails
@@ -66,20 +67,15 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         return False
 
     def fit(self, source: Source, run: Run) -> LocalRegression:
-        from calcheck.embeddings.local_error import local_regression
-
         rows = source.predictions()
-        return local_regression(rows, self.with_defaults(rows).along or "std", run.quiet())
+        return local_error.local_regression(rows, self.with_defaults(rows).along or "std", run.quiet())
 
     def refit(self, fit: LocalRegression, source: Source, run: Run) -> LocalRegression:  # noqa: ARG002 - inputs are the same
         """Return the fit: it does not depend on targets."""
         return fit
 
     def evaluate(self, fit: LocalRegression, source: Source, run: Run) -> RowResults:
-        import numpy as np
-
         from calcheck.embeddings.leave_one_out import LAMBDAS
-        from calcheck.embeddings.local_error import resolution
 
         rows = source.predictions()
         found = self._estimate(fit, rows)
@@ -88,7 +84,9 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         reach = max(fit.critical_value(run.confidence) * error, float(np.quantile(null, run.confidence)))
         details: LocalErrorDetails = {
             "along": self.with_defaults(rows).along or "",
-            "mean": float(self.local_error(np.array(found.mean / resolution(rows.distributions(), self.degree)))),
+            "mean": float(
+                self.local_error(np.array(found.mean / local_error.resolution(rows.distributions(), self.degree)))
+            ),
             "standard_error": error,
             "rows": len(found.influences),
             "regularizer": LAMBDAS[found.place],
@@ -107,26 +105,24 @@ class LocalErrorMetric(Metric["LocalRegression"]):
 
     def _estimate(self, fit: LocalRegression, rows: Predictions) -> _Estimate:
         """Return the local errors of rows, and their influences on the value."""
-        from calcheck.embeddings.local_error import DERIVATIVES, resolution
-        from calcheck.statistics.pit import mean_component, stated_pit
-
         rows = fit.take(rows)
-        outputs, known = mean_component(*stated_pit(rows), self.degree), resolution(rows.distributions(), self.degree)
+        outputs, known = (
+            pit.mean_component(*pit.stated_pit(rows), self.degree),
+            local_error.resolution(rows.distributions(), self.degree),
+        )
         mean = float(outputs.mean())
         outputs -= mean
         place = int(fit.regression.covariances(outputs[:, None]).best[0])
         predicted = fit.regression.predict(outputs[:, None], place)[:, 0]
-        unit = DERIVATIVES[self.degree] * known
+        unit = local_error.DERIVATIVES[self.degree] * known
         influences = predicted * outputs / (predicted.std() * unit)
         return _Estimate(place, mean, influences, self.local_error((predicted + mean) / known), outputs / unit)
 
     def _at_all_rows(self, fit: LocalRegression, rows: Predictions, found: _Estimate, run: Run) -> Values:
         """Return the local errors of all rows, (n,), by the regression on a sample of them."""
-        from calcheck.embeddings.local_error import DERIVATIVES, positions, resolution
-
-        known = resolution(rows.distributions(), self.degree)
-        x = positions(rows, self.with_defaults(rows).along or "std", run)
-        outputs = found.outputs * DERIVATIVES[self.degree] * known
+        known = local_error.resolution(rows.distributions(), self.degree)
+        x = local_error.positions(rows, self.with_defaults(rows).along or "std", run)
+        outputs = found.outputs * local_error.DERIVATIVES[self.degree] * known
         local = self.local_error((fit.regression.predict_others(x, outputs, found.place) + found.mean) / known)
         local[fit.places] = found.local
         return local
@@ -144,33 +140,29 @@ class LocalErrorMetric(Metric["LocalRegression"]):
 
     def null_distribution(self, fit: LocalRegression, simulation: NullSimulator, run: Run) -> NullDistribution:
         """Return the values of the replicates, a block of them at a time; for dependent rows, those of random signs."""
-        import numpy as np
-
-        from calcheck.embeddings.local_error import DERIVATIVES, MOST_ROWS, resolution
         from calcheck.inference.null_distribution import replicate_pits
-        from calcheck.statistics.pit import mean_component
 
         if fit.clusters is not None:
             null = fit.null_bounds(self._estimate(fit, simulation.rows).outputs, simulation.rows, run)
             return NullDistribution(null, details=fit.clusters.details)
-        left, right = replicate_pits(simulation, MOST_ROWS)
+        left, right = replicate_pits(simulation, local_error.MOST_ROWS)
         size, found = max(1, run.limits.block_targets // right.shape[1]), []
         for start in range(0, len(right), size):
             high = right[start : start + size].T.astype(np.float64, order="C")
             low = high if left is right else left[start : start + size].T.astype(np.float64, order="C")
-            outputs = mean_component(low, high, self.degree)
+            outputs = pit.mean_component(low, high, self.degree)
             found.append(fit.regression.covariances(outputs - outputs.mean(axis=0)).bounds)
-        unit = DERIVATIVES[self.degree] * resolution(simulation.rows.distributions(), self.degree)
+        unit = local_error.DERIVATIVES[self.degree] * local_error.resolution(
+            simulation.rows.distributions(), self.degree
+        )
         values = np.concatenate(found) / unit
         return NullDistribution(values)
 
     def curves(self, shown: CurveData[LocalRegression]) -> tuple[Curve, ...]:
         """Return the mean local error in bins of rows, by default along the column of ``along``."""
-        from calcheck.statistics.curves import curve_along
-
         rows = shown.source.predictions()
         local, by = {self.column: self._estimate(shown.fit, rows).local}, shown.run.curves_by or self.columns()
-        return (curve_along(lambda means: means[self.column], shown.fit.take(rows), local, by, self.right),)
+        return (curves.curve_along(lambda means: means[self.column], shown.fit.take(rows), local, by, self.right),)
 
     @abstractmethod
     def local_error(self, means: Values) -> Values:
@@ -235,9 +227,7 @@ class LocalScale(LocalErrorMetric):
     right: ClassVar[float] = 1.0
 
     def local_error(self, means: Values) -> Values:
-        from calcheck.embeddings.local_error import factors
-
-        return factors(means)
+        return local_error.factors(means)
 
 
 @dataclass(frozen=True)
@@ -288,6 +278,4 @@ class LocalBias(LocalErrorMetric):
     right: ClassVar[float] = 0.0
 
     def local_error(self, means: Values) -> Values:
-        from calcheck.embeddings.local_error import shifts
-
-        return shifts(means)
+        return local_error.shifts(means)

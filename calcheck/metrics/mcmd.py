@@ -12,6 +12,7 @@ from calcheck.execution.run import RandomStream
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Solver
 from calcheck.metrics._joint_mmd import SAMPLE, first_sample
+from calcheck.metrics._lazy import bandwidths, distance, kernel_functions, np, permutations, two_samples
 from calcheck.metrics.base import Metric
 from calcheck.options import option, require_positive_option
 from calcheck.result_details import McmdDetails, TargetKernel
@@ -130,15 +131,12 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         return (SAMPLE,)
 
     def fit(self, source: Source, run: Run) -> McmdFit:
-        from calcheck.kernels.bandwidths import conditioning, target_matrix
-        from calcheck.mmd.two_samples import TwoSamples
-
         rows = source.predictions()
-        y, labels = target_matrix(rows), first_sample(rows, "mcmd")
+        y, labels = bandwidths.target_matrix(rows), first_sample(rows, "mcmd")
         outputs, bounds, pooled, on_targets = self._features(y, labels, run)
         single = rows.width == 1 and self.kernel_x in (None, "rbf")
         chosen = replace(self, gamma_x=1.0) if single and self.gamma_x is None else self
-        inputs = conditioning(rows, chosen)
+        inputs = bandwidths.conditioning(rows, chosen)
         described: McmdDetails = {
             "samples": {
                 "rows": len(outputs[0]),
@@ -150,35 +148,30 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             "targets": on_targets,
         }
         x = inputs.scaling(rows.inputs())
-        samples = TwoSamples(inputs.kernel, (x[labels], x[~labels]), self.solver, run)
+        samples = two_samples.TwoSamples(inputs.kernel, (x[labels], x[~labels]), self.solver, run)
         return McmdFit(inputs, outputs, bounds, pooled, samples, described)
 
     def _features(
         self, y: Values, labels: Mask, run: Run
     ) -> tuple[Sequence[Values], FeatureBounds, PooledOutputs | None, TargetKernel]:
         """Return the features of each sample, their residuals, those of both, and the description of the kernel."""
-        import numpy as np
-
         from calcheck.distributions import Samples
-        from calcheck.embeddings.permutations import PooledOutputs
         from calcheck.embeddings.rbf import FeatureError, output_features
-        from calcheck.kernels.bandwidths import laplace_bandwidths, target_bandwidths
-        from calcheck.kernels.kernel_functions import KERNELS
 
         if self.kernel_y == "rbf":
             first, second = y[labels], y[~labels]
-            gamma = target_bandwidths(first, self.gamma_y)
+            gamma = bandwidths.target_bandwidths(first, self.gamma_y)
             features = output_features(first, Samples(second[:, None]), gamma, run.rng(RandomStream.FEATURES))
             outputs = features.of_points(first), features.of_points(second)
             return outputs, FeatureError(features, np.concatenate(outputs)), None, _described("rbf", gamma)
         shape: TargetKernel = {}
         if self.kernel_y == "laplace":
-            scale = gamma = laplace_bandwidths(y, self.gamma_y)
+            scale = gamma = bandwidths.laplace_bandwidths(y, self.gamma_y)
         else:
-            gamma, shape = target_bandwidths(y, self.gamma_y), {"degree": self.degree, "coef0": self.coef0}
+            gamma, shape = bandwidths.target_bandwidths(y, self.gamma_y), {"degree": self.degree, "coef0": self.coef0}
             scale = gamma**0.5
-        kernel = KERNELS[self.kernel_y](gamma=1.0, **shape)
-        pooled, described = PooledOutputs.from_kernel(kernel, y * scale), _described(self.kernel_y, gamma)
+        kernel = kernel_functions.KERNELS[self.kernel_y](gamma=1.0, **shape)
+        pooled, described = permutations.PooledOutputs.from_kernel(kernel, y * scale), _described(self.kernel_y, gamma)
         return (pooled.values[labels], pooled.values[~labels]), pooled.bounds, pooled, {**described, **shape}
 
     def at_inputs(self, fit: McmdFit, source: Source) -> McmdFit:
@@ -186,12 +179,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         return replace(fit, at=source)
 
     def evaluate(self, fit: McmdFit, source: Source, run: Run) -> RowResults:
-        import numpy as np
-
-        from calcheck.embeddings.distance import kernel_warnings, quantiles, solver_details
-        from calcheck.kernels.bandwidths import evaluation_points, narrow_kernel_warnings
-
-        points = evaluation_points(fit.at or source, fit.inputs.scaling)
+        points = bandwidths.evaluation_points(fit.at or source, fit.inputs.scaling)
         found, dofs = fit.samples.distances(fit.outputs, self._lambdas, points)
         values = found.values[0] ** self._power
         if not np.isfinite(values).all():
@@ -200,43 +188,31 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         neighbors = fit.samples.neighbors()
         details = {
             "rows": len(values),
-            "quantiles": quantiles(values),
+            "quantiles": distance.quantiles(values),
             **fit.details,
             **({} if neighbors is None else {"neighbors": neighbors}),
-            **solver_details(found, fit.bounds, fit.samples.ridges[0], run),
+            **distance.solver_details(found, fit.bounds, fit.samples.ridges[0], run),
             "dof_b": dofs[1].value,
             "dof_b_error": dofs[1].error,
         }
         fewest = min(dof.value for dof in dofs)
-        narrow = narrow_kernel_warnings(neighbors, "input", "variance or median")
-        warnings = (*kernel_warnings(fewest, fit.bounds, found, run.precision), *narrow)
+        narrow = bandwidths.narrow_kernel_warnings(neighbors, "input", "variance or median")
+        warnings = (*distance.kernel_warnings(fewest, fit.bounds, found, run.precision), *narrow)
         return RowResults({self._column: values}, details=details, warnings=warnings)
 
     def null_distribution(self, fit: McmdFit, simulation: NullSimulator, run: Run) -> NullDistribution:
         """Return the metric of permuted samples; each permutation has its own regressions."""
-        import numpy as np
-
-        from calcheck.embeddings.permutations import (
-            NO_OVERLAP,
-            RescaledOutputs,
-            input_kernel_of,
-            permutation_null,
-            permutation_warnings,
-            strata,
-        )
-        from calcheck.kernels.bandwidths import evaluation_points, target_matrix
-
         rows, scaling = simulation.rows, fit.inputs.scaling
-        y, x, labels = target_matrix(rows), scaling(rows.inputs()), first_sample(rows, "mcmd")
-        points = x if fit.at is None else evaluation_points(fit.at, scaling)
-        kernel, centered = input_kernel_of(fit.inputs.kernel, x, points, run)
-        groups = strata(x, labels, lambda: centered.rows)
+        y, x, labels = bandwidths.target_matrix(rows), scaling(rows.inputs()), first_sample(rows, "mcmd")
+        points = x if fit.at is None else bandwidths.evaluation_points(fit.at, scaling)
+        kernel, centered = permutations.input_kernel_of(fit.inputs.kernel, x, points, run)
+        groups = permutations.strata(x, labels, lambda: centered.rows)
         details = {"labels": groups.description, "exchangeable": groups.exchangeable, **kernel.details}
         if not groups.exchangeable:
-            return NullDistribution(np.empty(0), details=details, no_verdict=NO_OVERLAP)
-        found = permutation_null(
+            return NullDistribution(np.empty(0), details=details, no_verdict=permutations.NO_OVERLAP)
+        found = permutations.permutation_null(
             kernel,
-            fit.pooled or RescaledOutputs(y, labels, self._bandwidths, run),
+            fit.pooled or permutations.RescaledOutputs(y, labels, self._bandwidths, run),
             groups,
             len(simulation),
             lambdas=self._lambdas,
@@ -250,14 +226,12 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             data_value=own,
             at_inputs=found.at_points,
             details=details,
-            warnings=permutation_warnings(groups),
+            warnings=permutations.permutation_warnings(groups),
         )
 
     def _bandwidths(self, y: Values) -> Values | None:
         """Return the scale of the kernel on targets of the first sample; None if it is undefined."""
-        from calcheck.kernels.bandwidths import bandwidths_or_none, target_bandwidths
-
-        return bandwidths_or_none(target_bandwidths, y, self.gamma_y)
+        return bandwidths.bandwidths_or_none(bandwidths.target_bandwidths, y, self.gamma_y)
 
     def value(self, means: Means) -> Values:
         return means[self._column]

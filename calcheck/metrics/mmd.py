@@ -10,6 +10,7 @@ from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import KernelName, Standardize
 from calcheck.metrics._joint_mmd import SAMPLE, first_sample
+from calcheck.metrics._lazy import bandwidths, kernel_functions, np, permutations, two_samples
 from calcheck.metrics.base import Metric
 from calcheck.options import option, require_positive_option
 from calcheck.result_details import MmdDetails
@@ -109,42 +110,33 @@ class Mmd(Metric[MmdFit]):
         return (SAMPLE,)
 
     def fit(self, source: Source, run: Run) -> MmdFit:
-        import numpy as np
-
-        from calcheck.kernels.bandwidths import all_inputs, target_matrix
-        from calcheck.mmd.two_samples import PooledGram
-
         rows = source.predictions()
         labels = first_sample(rows, "mmd")
         run.require_room(COPIES * 8 * len(rows) ** 2, f"all pairs of {len(rows):,} rows")
         n = int(labels.sum())
-        gram, gamma_y = self._gram(target_matrix(rows), "targets", self.kernel_y, self.gamma_y)
+        gram, gamma_y = self._gram(bandwidths.target_matrix(rows), "targets", self.kernel_y, self.gamma_y)
         details: MmdDetails = {
             "samples": {"rows": n, "rows_b": len(rows) - n},
             "targets": {"kernel": self.kernel_y, "gamma": gamma_y},
         }
         if self.joint:
-            x = np.asarray(all_inputs(rows, run), dtype=np.float64)
+            x = np.asarray(bandwidths.all_inputs(rows, run), dtype=np.float64)
             of_inputs, gamma_x = self._gram(x, "inputs", self.kernel_x, self.gamma_x)
             details["inputs"] = {"kernel": self.kernel_x, "gamma": gamma_x}
             gram *= of_inputs
-        return MmdFit(PooledGram(gram), labels, details)
+        return MmdFit(two_samples.PooledGram(gram), labels, details)
 
     def _gram(self, values: Values, what: str, kernel: KernelName, gamma: float | None) -> tuple[Values, float]:
         """Return the kernel on all pairs of rows (n, d), (n, n), and its gamma."""
-        from calcheck.kernels.kernel_functions import KERNELS
-
         default = {"rbf": 0.5, "laplace": 1.0, "polynomial": 1 / values.shape[1]}[kernel]
         shape = {"degree": DEGREE, "coef0": COEF0} if kernel == "polynomial" else {}
         gamma = default if gamma is None else gamma
         scaled = self._scaled(values, what)
-        gram: Values = KERNELS[kernel](gamma=gamma, **shape).gram(scaled, scaled)
+        gram: Values = kernel_functions.KERNELS[kernel](gamma=gamma, **shape).gram(scaled, scaled)
         return gram, gamma
 
     def _scaled(self, values: Values, what: str) -> Values:
         """Return columns, standardized over both samples unless they are left unchanged."""
-        import numpy as np
-
         if self.standardize == "none":
             return values
         mean, spread = values.mean(axis=0), np.asarray(values.std(axis=0, ddof=1))
@@ -158,12 +150,12 @@ class Mmd(Metric[MmdFit]):
 
     def null_distribution(self, fit: MmdFit, simulation: NullSimulator, run: Run) -> NullDistribution:
         """Return the metric of permuted samples."""
-        import numpy as np
-
-        from calcheck.embeddings.permutations import joint_strata, one_stratum
-
         rows = simulation.rows
-        groups = joint_strata(np.asarray(rows.inputs()), fit.labels) if self.joint else one_stratum(fit.labels)
+        groups = (
+            permutations.joint_strata(np.asarray(rows.inputs()), fit.labels)
+            if self.joint
+            else permutations.one_stratum(fit.labels)
+        )
         found = []
         for values in fit.gram.permuted(groups.permuted(simulation.rng(), len(simulation))):
             found.append(values)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import RowResults
+from calcheck.metrics._lazy import clusters, curves, groups, np, pit
 from calcheck.metrics.base import MeanMetric, Metric, OrderedMetric
 from calcheck.options import option, require_count_option
 from calcheck.result_details import PitDetails, PitIndependenceDetails
@@ -106,76 +107,58 @@ class Pit(OrderedMetric):
 
     def _limits(self, rows: Predictions) -> tuple[Values, Values]:
         """Return the limits of the PIT, (n,) each."""
-        from calcheck.statistics.pit import pit
-
         if rows.distributions().targets > 1:
             from calcheck.statistics.multivariate import rank_pit
 
             return rank_pit(rows, self.pre_rank or "variogram")
         if self.pre_rank is not None:
             raise DataError("--pre-rank is for several targets, and there is one: omit it")
-        return pit(rows)
+        return pit.pit(rows)
 
     def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
-        from calcheck.statistics.pit import distribution
-
         right = columns["pit_high"]
         left = columns.get("pit_low", right)
-        terms, places = distribution(left, right)
+        terms, places = pit.distribution(left, right)
         details: PitDetails = {"histogram": self._histogram(left, right)}
         return RowResults({"pit_low": left, "pit_high": right}, terms, fixed={"places": places}, details=details)
 
     def _histogram(self, left: Values, right: Values) -> list[float]:
         """Return the counts of PIT values by bin; a row whose PIT spans several bins is divided among them."""
-        import numpy as np
-
-        from calcheck.statistics.pit import levels_of, share_below
-
         if self.bins == 1:
             return [float(len(left))]
-        below = share_below(left, right, levels_of(self.bins - 1)).sums(None)
+        below = pit.share_below(left, right, pit.levels_of(self.bins - 1)).sums(None)
         return [float(count) for count in np.diff(below, prepend=0, append=len(left))]
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the histogram of the PIT as a density, and its distribution function minus the level."""
-        import numpy as np
-
-        from calcheck.statistics.curves import curve_of
-        from calcheck.statistics.pit import levels_of, share_below
-
         left, right = self._limits(shown.source.predictions())
-        edges, levels = np.linspace(0, 1, self.bins + 1), levels_of(CURVE_LEVELS)
+        edges, levels = np.linspace(0, 1, self.bins + 1), pit.levels_of(CURVE_LEVELS)
         density = np.array(self._histogram(left, right)) * self.bins / len(left)
-        difference = share_below(left, right, levels).sums(None) / len(left) - levels
+        difference = pit.share_below(left, right, levels).sums(None) / len(left) - levels
         return (
-            curve_of("pit-histogram", edges[:-1], density, stop=edges[1:]),
-            curve_of("pit-difference", levels, difference),
+            curves.curve_of("pit-histogram", edges[:-1], density, stop=edges[1:]),
+            curves.curve_of("pit-difference", levels, difference),
         )
 
     def direction_above(self, means: Means) -> Direction:
-        from calcheck.statistics.pit import cumulate, direction
-
         if self.pre_rank is not None:
             return "wrong-distribution"
-        return direction(means["places"], cumulate(means, means["places"]))
+        return pit.direction(means["places"], pit.cumulate(means, means["places"]))
 
     def at_fixed_levels(self, rows: RowResults) -> RowResults:
         """Return the results with the integral as a sum over levels."""
-        from calcheck.statistics.groups import MeanTerm
-        from calcheck.statistics.pit import levels_of, share_below
-
-        levels = levels_of(FIXED_LEVELS)
+        levels = pit.levels_of(FIXED_LEVELS)
         right = rows.columns["pit_high"]
         left = rows.columns["pit_low"]
-        below = MeanTerm(groups=share_below(right if (left is right) else left, right, levels))
+        below = groups.MeanTerm(groups=pit.share_below(right if (left is right) else left, right, levels))
         return replace(rows, terms={"below": below}, fixed={"levels": levels})
 
     def value(self, means: Means) -> Values:
-        from calcheck.statistics.pit import anderson_darling, cramer_von_mises, distance_at_levels
-
         if "below" in means:
-            return distance_at_levels(means["below"], means["levels"], weighted=self.statistic == "anderson-darling")
-        distance = anderson_darling if self.statistic == "anderson-darling" else cramer_von_mises
+            return pit.distance_at_levels(
+                means["below"], means["levels"], weighted=self.statistic == "anderson-darling"
+            )
+        distance = pit.anderson_darling if self.statistic == "anderson-darling" else pit.cramer_von_mises
         return distance(means, means["places"])
 
 
@@ -188,11 +171,9 @@ class PitComponent(MeanMetric):
     """The degree of the polynomial, from 1."""
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.pit import mean_component, pit
-
         predictive = rows.distributions()
         is_exact = predictive.shape_is_known and predictive.quantile_levels is None
-        values = mean_component(*pit(rows), self.degree)
+        values = pit.mean_component(*pit.pit(rows), self.degree)
         return RowResults({"component": values}, reference=0.0 if is_exact else None)
 
 
@@ -403,29 +384,20 @@ class PitIndependence(Metric[None]):
         """Return None: there is nothing to fit."""
 
     def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - nothing is fitted
-        import numpy as np
-
-        from calcheck.dependence.clusters import time_labels
-        from calcheck.statistics.pit import mean_distance, pit
-
         rows = source.predictions()
-        place = time_labels(rows, run.dependence.time)
+        place = clusters.time_labels(rows, run.dependence.time)
         counts = np.bincount(place)
         if len(counts) < self.lags + 2:
             times = "1 time is" if len(counts) == 1 else f"{len(counts)} times are"
             raise DataError(f"{times} too few for {self.lags} lags. Pass a smaller --lags, or more rows")
-        left, right = pit(rows)
-        series = [np.bincount(place, each) / counts for each in ((left + right) / 2, mean_distance(left, right))]
+        left, right = pit.pit(rows)
+        series = [np.bincount(place, each) / counts for each in ((left + right) / 2, pit.mean_distance(left, right))]
         found = np.stack([self._correlations(each) for each in series])
         return RowResults({}, fixed={"correlations": found}, details=self._details(found))
 
     def _correlations(self, series: Values) -> Values:
         """Return the autocorrelations at the first lags, (L,); 0 for a constant series."""
-        import numpy as np
-
-        from calcheck.dependence.clusters import autocovariances
-
-        covariances = autocovariances(series)
+        covariances = clusters.autocovariances(series)
         return covariances[1 : self.lags + 1] / covariances[0] if covariances[0] > 0 else np.zeros(self.lags)
 
     def _details(self, found: Values) -> PitIndependenceDetails:
@@ -439,6 +411,4 @@ class PitIndependence(Metric[None]):
         }
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         return np.asarray(np.sqrt(np.mean(means["correlations"] ** 2)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.metric_protocol import RowResults
+from calcheck.metrics._lazy import groups, multivariate, np, scores, zscores
 from calcheck.metrics.base import LevelOption, LevelsOption, LocalMetric, MeanMetric
 from calcheck.options import LEVEL_TOLERANCE, option
 from calcheck.result_details import CrpsDetails, LevelScore, NllDetails, PinballDetails, WisDetails
@@ -75,22 +76,20 @@ class Nll(MeanMetric):
         return "masses" if predictive.is_discrete or self.discretise else "densities"
 
     def compute(self, rows: Predictions) -> RowResults:
-        import numpy as np
-
-        from calcheck.statistics.scores import describe_impossible, log_likelihoods
-        from calcheck.statistics.zscores import uncertainties, z_scores
-
         predictive = rows.distributions()
         discretised = self.discretise and not predictive.is_discrete
-        loss = -log_likelihoods(rows, discretised=discretised)
+        loss = -scores.log_likelihoods(rows, discretised=discretised)
         details: NllDetails = {}
         if predictive.targets == 1 and predictive.normal() is not None and not discretised:
-            log_variance = 2 * np.log(uncertainties(rows))
-            details = {"zms": float(np.mean(z_scores(rows) ** 2)), "mean_log_variance": float(log_variance.mean())}
+            log_variance = 2 * np.log(zscores.uncertainties(rows))
+            details = {
+                "zms": float(np.mean(zscores.z_scores(rows) ** 2)),
+                "mean_log_variance": float(log_variance.mean()),
+            }
         impossible = int(np.isposinf(loss).sum())
         if impossible:
             loss[np.isneginf(loss)] = 0.0  # an infinite density makes no target with probability 0 possible
-        warning = f"{describe_impossible(impossible)}, so the log-likelihood is infinite"
+        warning = f"{scores.describe_impossible(impossible)}, so the log-likelihood is infinite"
         return RowResults(
             {"nll": loss}, details=details, warnings=(Message("impossible-targets", warning),) if impossible else ()
         )
@@ -170,13 +169,11 @@ class Crps(MeanMetric):
         return f"{DESCRIPTIONS[self.vector_score]} Smaller is better."
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.zscores import targets
-
         if rows.distributions().targets > 1:
             return self._of_vectors(rows)
         if self.vector_score is not None:
             raise DataError("--vector-score is for several targets, and there is one: omit it")
-        predictive, y = rows.distributions(), targets(rows)
+        predictive, y = rows.distributions(), zscores.targets(rows)
         if predictive.n_draws is None:
             return RowResults({"crps": predictive.crps(y)})
         if self.ensemble == "biased":
@@ -190,9 +187,7 @@ class Crps(MeanMetric):
 
     def _of_vectors(self, rows: Predictions) -> RowResults:
         """Return the scores of rows with several targets."""
-        from calcheck.statistics.multivariate import energy_scores, variogram_scores
-
-        score = variogram_scores if self.vector_score == "variogram" else energy_scores
+        score = multivariate.variogram_scores if self.vector_score == "variogram" else multivariate.energy_scores
         details: CrpsDetails = {"estimator": self.ensemble}
         return RowResults({"crps": score(rows, fair=self.ensemble == "fair")}, details=details)
 
@@ -232,15 +227,12 @@ class IntervalScore(LevelOption, MeanMetric):
     column: ClassVar[str] = "interval_score"
 
     def compute(self, rows: Predictions) -> RowResults:
-        import numpy as np
         from scoringrules import interval_score
 
-        from calcheck.statistics.zscores import central_interval, targets
-
-        y, level = targets(rows), self.level_of(rows.predictive)
+        y, level = zscores.targets(rows), self.level_of(rows.predictive)
 
         def score(part: Predictive, rows: slice) -> Values:
-            limits = central_interval(part, level)
+            limits = zscores.central_interval(part, level)
             return np.reshape(interval_score(y[rows], *limits, 1 - level, backend="numpy"), -1)
 
         return RowResults({"interval_score": rows.distributions().map_batches(score)})
@@ -305,18 +297,12 @@ class Wis(LevelsOption, LocalMetric):
             raise OptionError(f"--levels must be pairs p and 1 - p, got {single[0]:g} without {1 - single[0]:g}")
 
     def compute(self, rows: Predictions) -> RowResults:
-        import numpy as np
-
-        from calcheck.statistics.groups import MeanTerm
-        from calcheck.statistics.scores import interval_score_parts
-        from calcheck.statistics.zscores import targets
-
         levels, warnings = self._used(rows.distributions())
-        parts = interval_score_parts(rows.distributions(), targets(rows), levels)
+        parts = scores.interval_score_parts(rows.distributions(), zscores.targets(rows), levels)
         components = dict(zip(COMPONENTS, parts, strict=True))
         return RowResults(
             {"wis": parts[0] + parts[1] + parts[2], **components},
-            {name: MeanTerm(values) for name, values in components.items()},
+            {name: groups.MeanTerm(values) for name, values in components.items()},
             fixed={"levels": np.array(levels)},
             details=_details({name: values.mean() for name, values in components.items()}, levels),
             warnings=warnings,
@@ -400,19 +386,15 @@ class Pinball(LevelsOption, MeanMetric):
     )
 
     def compute(self, rows: Predictions) -> RowResults:
-        import numpy as np
         from scoringrules import quantile_score
 
-        from calcheck.statistics.scores import quantiles
-        from calcheck.statistics.zscores import targets
-
-        predictive, y = rows.distributions(), targets(rows)
+        predictive, y = rows.distributions(), zscores.targets(rows)
         levels = self.levels_of(predictive)
         total = np.zeros(len(y))
         by_level: list[LevelScore] = []
-        for level, predicted in zip(levels, quantiles(predictive, levels), strict=True):
-            scores = np.asarray(quantile_score(y, predicted, level, backend="numpy"))
-            total += scores
-            by_level.append({"level": level, "score": float(scores.mean())})
+        for level, predicted in zip(levels, scores.quantiles(predictive, levels), strict=True):
+            losses = np.asarray(quantile_score(y, predicted, level, backend="numpy"))
+            total += losses
+            by_level.append({"level": level, "score": float(losses.mean())})
         details: PinballDetails = {"by_level": by_level}
         return RowResults({"pinball": total / len(levels)}, details=details)

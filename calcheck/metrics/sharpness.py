@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
+from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import RowResults
+from calcheck.metrics._lazy import curves, np, zscores
 from calcheck.metrics.base import LevelOption, MeanMetric, RowMetric
 
 if TYPE_CHECKING:
@@ -49,19 +51,12 @@ class Sharpness(RowMetric):
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the histogram of predicted standard deviations."""
-        from calcheck.statistics.curves import spread_histogram
-        from calcheck.statistics.zscores import spreads
-
-        return (spread_histogram(spreads(shown.source.predictions().distributions())),)
+        return (curves.spread_histogram(zscores.spreads(shown.source.predictions().distributions())),)
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.zscores import spreads
-
-        return RowResults({"variance": spreads(rows.distributions()) ** 2})
+        return RowResults({"variance": zscores.spreads(rows.distributions()) ** 2})
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         return np.sqrt(means["variance"])
 
 
@@ -99,9 +94,7 @@ class Width(LevelOption, MeanMetric):
     column: ClassVar[str] = "width"
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.zscores import interval_widths
-
-        return RowResults({"width": interval_widths(rows.distributions(), self.level_of(rows.predictive))})
+        return RowResults({"width": zscores.interval_widths(rows.distributions(), self.level_of(rows.predictive))})
 
 
 @dataclass(frozen=True)
@@ -136,16 +129,10 @@ class Cv(RowMetric):
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the histogram of predicted standard deviations."""
-        from calcheck.statistics.curves import spread_histogram
-        from calcheck.statistics.zscores import spreads
-
-        return (spread_histogram(spreads(shown.source.predictions().distributions())),)
+        return (curves.spread_histogram(zscores.spreads(shown.source.predictions().distributions())),)
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.errors import DataError
-        from calcheck.statistics.zscores import spreads
-
-        std = spreads(rows.distributions())
+        std = zscores.spreads(rows.distributions())
         if len(std) == 1:
             raise DataError("cv needs at least 2 rows, got 1")
         return self.rows_around(float(std.mean()), rows)
@@ -153,14 +140,10 @@ class Cv(RowMetric):
     @staticmethod
     def rows_around(center: float, rows: Predictions) -> RowResults:
         """Return the columns of each row, with standard deviations relative to a center that only affects rounding."""
-        from calcheck.statistics.zscores import spreads
-
-        std = spreads(rows.distributions())
+        std = zscores.spreads(rows.distributions())
         away = std - center
         return RowResults({"std": std, "std_away": away, "std_away_squared": away**2})
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         variance = np.maximum(means["std_away_squared"] - means["std_away"] ** 2, 0)
         return np.asarray(np.sqrt(variance * means.n / (means.n - 1)) / means["std"])

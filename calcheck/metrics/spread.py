@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.errors import Message
+from calcheck.errors import DataError, Message
 from calcheck.inference.metric_protocol import RowResults
+from calcheck.metrics._lazy import binned_validity, curves, np, zscores
 from calcheck.metrics.base import BinnedMetric, LocalMetric, MeanMetric
 from calcheck.options import option
+from calcheck.report import SPREAD
 from calcheck.result_details import BinnedDetails, RceDetails, ValidBinsDetails, ZmsDetails
 
 if TYPE_CHECKING:
@@ -64,17 +66,15 @@ class Zms(MeanMetric):
     column: ClassVar[str] = "z2"
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.zscores import equal_draws_warning, heavy_tails, missing_reference_reason, z_scores
-
-        z = z_scores(rows)
+        z = zscores.z_scores(rows)
         squared = z**2
-        skewness, warnings = heavy_tails({"z2": (squared, 0.8)})
+        skewness, warnings = zscores.heavy_tails({"z2": (squared, 0.8)})
         details: ZmsDetails = {"skewness": {"z2": skewness["z2"]}, "mean_z": float(z.mean())}
         if len(z) > 1:
             details["variance_z"] = float(z.var(ddof=1))
-        if unknown := missing_reference_reason(rows):
+        if unknown := zscores.missing_reference_reason(rows):
             warnings += (Message("no-reference", f"no exact reference: {unknown}"),)
-        warnings += equal_draws_warning(rows)
+        warnings += zscores.equal_draws_warning(rows)
         return RowResults({"z2": squared}, reference=None if unknown else 1.0, details=details, warnings=warnings)
 
 
@@ -117,34 +117,23 @@ class Rce(LocalMetric):
     )
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.zscores import (
-            equal_draws_warning,
-            errors,
-            heavy_tails,
-            missing_moments_reason,
-            reference_rce,
-            uncertainties,
-        )
-
-        error = errors(rows)
-        variance, squared = uncertainties(rows) ** 2, error**2
+        error = zscores.errors(rows)
+        variance, squared = zscores.uncertainties(rows) ** 2, error**2
         columns = {"variance": variance, "squared_error": squared}
-        skewness, warnings = heavy_tails({"variance": (variance, 0.6), "squared_error": (squared, 0.8)})
+        skewness, warnings = zscores.heavy_tails({"variance": (variance, 0.6), "squared_error": (squared, 0.8)})
         details: RceDetails = {
             "skewness": {"variance": skewness["variance"], "squared_error": skewness["squared_error"]},
             "rmv": float(variance.mean() ** 0.5),
             "rmse": float(squared.mean() ** 0.5),
             "mean_error": float(error.mean()),
         }
-        if unknown := missing_moments_reason(rows):
+        if unknown := zscores.missing_moments_reason(rows):
             warnings += (Message("no-reference", f"no exact reference: {unknown}"),)
-        warnings += equal_draws_warning(rows)
-        reference = None if unknown else reference_rce(rows)
+        warnings += zscores.equal_draws_warning(rows)
+        reference = None if unknown else zscores.reference_rce(rows)
         return RowResults(columns, reference=reference, details=details, warnings=warnings)
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))
 
 
@@ -197,8 +186,6 @@ class Ence(BinnedMetric):
         return f"{LARGEST} {self.info.interpretation}" if self.norm == "max" else super().description()
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         # With dependent rows, draws of the null distribution can have means of squares below 0
         rmv, rmse = (np.sqrt(np.maximum(means[name], 0) / means["rows"]) for name in ("variance", "squared_error"))
         gaps = np.divide(np.abs(rmv - rmse), rmv, out=np.zeros_like(rmv), where=(rmv != 0) | (rmse != 0))
@@ -248,8 +235,6 @@ class Uce(BinnedMetric):
     )
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         gaps = np.abs(means["variance"] - means["squared_error"])  # multiplied by the bin's share of the rows
         if self.bin_weights == "count":
             return np.asarray(gaps.sum(axis=-1))
@@ -290,35 +275,24 @@ class ValidBinsMetric(BinnedMetric):
         """Return the statistic of a bin from its column means."""
 
     def evaluate(self, fit: Binning, source: Source, run: Run) -> RowResults:
-        from calcheck.inference.binned_validity import share_of_valid_bins
-
         columns, reference = self.bin_means(source.predictions())
-        return share_of_valid_bins(fit, columns, self.bin_statistic, reference, run, stage="resamples")
+        return binned_validity.share_of_valid_bins(fit, columns, self.bin_statistic, reference, run, stage="resamples")
 
     def quick_statistic(self, fit: Binning, source: Source, run: Run) -> float:
         """Return the share of valid bins by ABC intervals, which need no resamples."""
-        from calcheck.inference.binned_validity import share_by_abc
-
         columns, reference = self.bin_means(source.predictions())
-        return share_by_abc(fit, columns, self.bin_statistic, reference, run.confidence)
+        return binned_validity.share_by_abc(fit, columns, self.bin_statistic, reference, run.confidence)
 
     def curves(self, shown: CurveData[Binning]) -> tuple[Curve, ...]:
         """Return the statistic of each bin."""
-        import numpy as np
-
-        from calcheck.report import SPREAD
-        from calcheck.statistics.curves import curve_by_bin
-
         data = shown.source.predictions()
         columns, reference = self.bin_means(data)
         counts = shown.fit.sums(None)
         means = {name: shown.fit.sums(column) / counts for name, column in columns.items()}
         values, expected = self.bin_statistic(means), np.full(len(counts), reference)
-        return (curve_by_bin(shown.fit, self.sort_key(data), values, self.by or SPREAD, expected),)
+        return (curves.curve_by_bin(shown.fit, self.sort_key(data), values, self.by or SPREAD, expected),)
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         return np.asarray(means["valid"].mean(axis=-1))  # bins have equal weights
 
 
@@ -350,20 +324,15 @@ class Lzms(ValidBinsMetric):
     info: ClassVar[MetricInfo] = valid_bins_info("lzms", "Pernot, Sec. IV (arXiv 2402.10043)")
 
     def bin_means(self, rows: Predictions) -> tuple[dict[str, Values], float]:
-        from calcheck.errors import DataError
-        from calcheck.statistics.zscores import missing_reference_reason, z_scores
-
-        if unknown := missing_reference_reason(rows):
+        if unknown := zscores.missing_reference_reason(rows):
             raise DataError(unknown)
-        return {"z2": z_scores(rows) ** 2}, 1.0
+        return {"z2": zscores.z_scores(rows) ** 2}, 1.0
 
     def evaluate(self, fit: Binning, source: Source, run: Run) -> RowResults:
-        from calcheck.inference.binned_validity import share_of_valid_bins
-
         rows = source.predictions()
         columns, reference = self.bin_means(rows)
         variances = _variances(fit, rows)
-        return share_of_valid_bins(
+        return binned_validity.share_of_valid_bins(
             fit, columns, self.bin_statistic, reference, run, stage="resamples", variances=variances
         )
 
@@ -374,11 +343,7 @@ class Lzms(ValidBinsMetric):
 
 def _variances(bins: Binning, rows: Predictions) -> list[float | None]:
     """Return the variance of z in each bin; None for an empty bin."""
-    import numpy as np
-
-    from calcheck.statistics.zscores import z_scores
-
-    z, counts = z_scores(rows), bins.sums(None)
+    z, counts = zscores.z_scores(rows), bins.sums(None)
     with np.errstate(invalid="ignore", divide="ignore"):
         variances = bins.sums(z**2) / counts - (bins.sums(z) / counts) ** 2
     return [float(variance) if count else None for variance, count in zip(variances, counts, strict=True)]
@@ -412,18 +377,16 @@ class Lrce(ValidBinsMetric):
     info: ClassVar[MetricInfo] = valid_bins_info("lrce", "Pernot, Sec. IV (arXiv 2402.10043)")
 
     def bin_means(self, rows: Predictions) -> tuple[dict[str, Values], float]:
-        from calcheck.errors import DataError
-        from calcheck.statistics.zscores import errors, missing_moments_reason, reference_rce, uncertainties
-
         if self.by is None and rows.distributions().n_draws is not None:
             msg = "bins by the spread of draws also sort its noise, so a perfect ensemble would fail. Pass --by COLUMN"
             raise DataError(msg)
-        if unknown := missing_moments_reason(rows):
+        if unknown := zscores.missing_moments_reason(rows):
             raise DataError(unknown)
-        return {"variance": uncertainties(rows) ** 2, "squared_error": errors(rows) ** 2}, reference_rce(rows)
+        return {
+            "variance": zscores.uncertainties(rows) ** 2,
+            "squared_error": zscores.errors(rows) ** 2,
+        }, zscores.reference_rce(rows)
 
     @staticmethod
     def bin_statistic(means: Mapping[str, Values]) -> Values:
-        import numpy as np
-
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))

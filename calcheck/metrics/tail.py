@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import Message
 from calcheck.inference.metric_protocol import RowResults
+from calcheck.metrics._lazy import coverage, groups, np
 from calcheck.metrics.base import UnfittedMetric
 from calcheck.options import option, require_share_option
 from calcheck.result_details import TailDetails, TailLevel, TailParts
@@ -88,11 +89,9 @@ class Tail(UnfittedMetric):
 
     def _exceedances(self, rows: Predictions, level: float) -> tuple[float, Exceedances]:
         """Return the threshold of a level, and the exceedances."""
-        from calcheck.statistics.coverage import exceedances, mixture_quantile
-
         upper = self.side == "upper"
-        threshold = mixture_quantile(rows.distributions(), level if upper else 1 - level)
-        return threshold, exceedances(rows, threshold, upper=upper)
+        threshold = coverage.mixture_quantile(rows.distributions(), level if upper else 1 - level)
+        return threshold, coverage.exceedances(rows, threshold, upper=upper)
 
     def _at_other_levels(self, rows: Predictions) -> list[TailLevel]:
         """Return the statistics at the other levels that are reported."""
@@ -101,15 +100,11 @@ class Tail(UnfittedMetric):
 
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
         """Return the value, without other levels, which replicates do not need."""
-        from calcheck.statistics.groups import Means
-
         rows = source.predictions()
         _, found = self._exceedances(rows, self.threshold)
-        return float(self.value(Means({name: each.mean() for name, each in found._asdict().items()}, len(rows))))
+        return float(self.value(groups.Means({name: each.mean() for name, each in found._asdict().items()}, len(rows))))
 
     def value(self, means: Means) -> Values:
-        import numpy as np
-
         above = "exceeds" if self.statistic == "occurrence" else "excess"
         below = "exceeds" if self.statistic == "severity" else "probability"
         with np.errstate(invalid="ignore", divide="ignore"):

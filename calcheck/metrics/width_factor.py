@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import AT_QUANTILES, Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
+from calcheck.metrics._lazy import coverage, groups, np, order_statistics, width
 from calcheck.metrics._targets import (
     each_target,
     farthest,
@@ -22,6 +23,7 @@ from calcheck.metrics._targets import (
 )
 from calcheck.metrics.base import FIXED, LevelOption, OrderedMetric, has_interval, stated_levels
 from calcheck.options import LEVEL_TOLERANCE
+from calcheck.report import rejects
 from calcheck.result_details import FactorAtLevel, WidthFactorDetails
 
 if TYPE_CHECKING:
@@ -113,17 +115,13 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _standard(self, rows: Predictions) -> Standard:
         """Return the random numbers of counts, and the quantile that exchangeable draws have."""
-        from calcheck.statistics.width import uniforms
-
-        return Standard(uniforms(rows), self._expected(self._members(rows)))
+        return Standard(width.uniforms(rows), self._expected(self._members(rows)))
 
     def refit(self, fit: tuple[Standard, ...], source: Source, run: Run) -> tuple[Standard, ...]:  # noqa: ARG002
         """Return the same, which does not depend on which of exchangeable values is the target."""
         return fit
 
     def evaluate(self, fit: tuple[Standard, ...] | None, source: Source, run: Run) -> RowResults:
-        from calcheck.statistics.width import width_order
-
         rows = source.predictions()
         if fit is None:
             return self.compute(rows)
@@ -131,7 +129,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         parts = [
             self._results(
                 self._sort_keys(own, standard.uniform),
-                width_order(own, self.level_of(own.predictive), standard.uniform),
+                width.width_order(own, self.level_of(own.predictive), standard.uniform),
             )
             for own, standard in zip(targets, fit, strict=True)
         ]
@@ -144,63 +142,46 @@ class WidthFactor(LevelOption, OrderedMetric):
         return replace(found, details={"targets": factors})
 
     def sort_keys(self, rows: Predictions) -> dict[str, Values]:
-        from calcheck.statistics.width import uniforms
-
-        return join([self._sort_keys(own, uniforms(own)) for own in each_target(rows)])
+        return join([self._sort_keys(own, width.uniforms(own)) for own in each_target(rows)])
 
     def _sort_keys(self, rows: Predictions, uniform: Uniforms | None) -> dict[str, Values]:
         """Return the ratios; whether targets are inside stated limits; and what the ratios of draws are divided by."""
-        import numpy as np
-
-        from calcheck.statistics.coverage import inside, states_limits
-        from calcheck.statistics.width import width_ratios
-
         level, predictive = self.level_of(rows.predictive), rows.distributions()
-        keys = {"ratio": width_ratios(rows, level, uniform)}
-        if states_limits(predictive):
-            keys |= inside(rows, level)
+        keys = {"ratio": width.width_ratios(rows, level, uniform)}
+        if coverage.states_limits(predictive):
+            keys |= coverage.inside(rows, level)
         if members := self._members(rows):
             keys |= members | {"draws": np.full(len(rows), float(predictive.n_draws or 0))}
         return keys
 
     def _members(self, rows: Predictions) -> dict[str, Values]:
         """Return the ratios of draws that play the target, by name."""
-        from calcheck.statistics.width import role_ratios
-
         if rows.distributions().n_draws is None:
             return {}
-        found = role_ratios(rows, self.level_of(rows.predictive))
+        found = width.role_ratios(rows, self.level_of(rows.predictive))
         return {f"{MEMBER}{number}": each for number, each in enumerate(found)}
 
     def _expected(self, members: dict[str, Values], level: float | None = None) -> float:
         """Return the mean quantile of the ratios of the draws that play the target; 1 without draws."""
-        from calcheck.statistics.width import quantile_of
-
         level = self.level_of(None) if level is None else level
-        return sum(quantile_of(each, level) for each in members.values()) / len(members) if members else 1.0
+        return sum(width.quantile_of(each, level) for each in members.values()) / len(members) if members else 1.0
 
     def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
-        from calcheck.statistics.groups import TieGroups
-
-        return join_rows([self._results(own, TieGroups(own["ratio"])) for own in split(columns)])
+        return join_rows([self._results(own, groups.TieGroups(own["ratio"])) for own in split(columns)])
 
     def _results(self, columns: dict[str, Values], order: TieGroups) -> RowResults:
         """Return the results of ratios, given their order."""
-        import numpy as np
-
-        from calcheck.statistics.groups import MeanTerm, TieGroups
-
         members = {name: each for name, each in columns.items() if name.startswith(MEMBER)}
         own = {name: each for name, each in columns.items() if name not in (*members, "draws")}
-        ties = {"ratio": order, **{name: TieGroups(each) for name, each in members.items()}}
+        ties = {"ratio": order, **{name: groups.TieGroups(each) for name, each in members.items()}}
         fixed = {f"{name} values": each.distinct for name, each in ties.items()}
         if members:
             fixed |= {"expected": np.asarray(self._expected(members)), "draws": columns["draws"][0]}
-        inside = {name: MeanTerm(each) for name, each in own.items() if name != "ratio"}
+        inside = {name: groups.MeanTerm(each) for name, each in own.items() if name != "ratio"}
         at_limits = bool(inside) and bool((own["strictly_inside"] < own["covered"]).any())
         return RowResults(
             own,
-            {**{name: MeanTerm(groups=each) for name, each in ties.items()}, **inside},
+            {**{name: groups.MeanTerm(groups=each) for name, each in ties.items()}, **inside},
             fixed=fixed,
             reference=1.0,
             warnings=(AT_QUANTILES,) if at_limits else (),
@@ -212,18 +193,12 @@ class WidthFactor(LevelOption, OrderedMetric):
         return float(_worst([self._quick(own, standard) for own, standard in parts]))
 
     def _quick(self, rows: Predictions, fit: Standard) -> Values:
-        import numpy as np
-
-        from calcheck.statistics.coverage import inside, states_limits
-        from calcheck.statistics.groups import Means
-        from calcheck.statistics.width import factor_of_draws, width_quantile
-
         predictive, level = rows.distributions(), self.level_of(rows.predictive)
-        if states_limits(predictive):
-            found = {name: np.asarray(each.mean()) for name, each in inside(rows, level).items()}
-            return self._by_share(Means(found, len(rows)))
-        ratio, draws = np.asarray(width_quantile(rows, level, fit.uniform)), predictive.n_draws
-        return ratio if draws is None else factor_of_draws(ratio, fit.expected, draws)
+        if coverage.states_limits(predictive):
+            found = {name: np.asarray(each.mean()) for name, each in coverage.inside(rows, level).items()}
+            return self._by_share(groups.Means(found, len(rows)))
+        ratio, draws = np.asarray(width.width_quantile(rows, level, fit.uniform)), predictive.n_draws
+        return ratio if draws is None else width.factor_of_draws(ratio, fit.expected, draws)
 
     def value(self, means: Means) -> Values:
         return _worst([self._of_means(own) for own in split_means(means)])
@@ -240,12 +215,8 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _quantile(self, means: Means, name: str) -> Values:
         """Return the quantile of ratios, (...), given the shares of rows with each of the different ones, (..., k)."""
-        import numpy as np
-
-        from calcheck.statistics.width import ROUNDING
-
         values = means[f"{name} values"]
-        below = np.count_nonzero(np.cumsum(means[name], axis=-1) < self.level_of(None) * (1 - ROUNDING), axis=-1)
+        below = np.count_nonzero(np.cumsum(means[name], axis=-1) < self.level_of(None) * (1 - width.ROUNDING), axis=-1)
         return np.asarray(values[np.minimum(below, len(values) - 1)])
 
     def null_statistic(self, means: Means) -> Values:
@@ -262,17 +233,13 @@ class WidthFactor(LevelOption, OrderedMetric):
         return join_rows([self._at_fixed_levels(own) for own in split_rows(rows)])
 
     def _at_fixed_levels(self, rows: RowResults) -> RowResults:
-        import numpy as np
-
-        from calcheck.statistics.groups import MeanTerm
-
         if "covered" in rows.terms:
             terms = {name: term for name, term in rows.terms.items() if name != "ratio"}
         else:
             weights = rows.terms["ratio"].values
             inside = (rows.columns["ratio"] <= _plain(rows.fixed).get("expected", 1.0)).astype(np.float64)
             others = {name: term for name, term in rows.terms.items() if term.groups is None}
-            terms = {"covered": MeanTerm(inside if weights is None else weights * inside), **others}
+            terms = {"covered": groups.MeanTerm(inside if weights is None else weights * inside), **others}
         return replace(rows, terms=terms, fixed={})
 
     def on_grid(self, rows: Predictions) -> dict[str, Values]:
@@ -280,23 +247,16 @@ class WidthFactor(LevelOption, OrderedMetric):
         return join([self._target_on_grid(own) for own in each_target(rows)])
 
     def _target_on_grid(self, rows: Predictions) -> dict[str, Values]:
-        import numpy as np
-
-        from calcheck.statistics.coverage import inside, states_limits
-        from calcheck.statistics.width import shares_up_to
-
         level, predictive = self.level_of(rows.predictive), rows.distributions()
-        own, *members = shares_up_to(rows, level, self._grid(), tuple(self._members(rows).values()))
+        own, *members = width.shares_up_to(rows, level, self._grid(), tuple(self._members(rows).values()))
         found = {f"{UP_TO}{place}": each for place, each in enumerate(own.T)}
         if members:
             found |= {f"{MEMBER}{UP_TO}{place}": each for place, each in enumerate(np.mean(members, axis=0).T)}
             found["draws"] = np.full(len(rows), float(predictive.n_draws or 0))
-        return found | (inside(rows, level) if states_limits(predictive) else {})
+        return found | (coverage.inside(rows, level) if coverage.states_limits(predictive) else {})
 
     @staticmethod
     def _grid() -> Values:
-        import numpy as np
-
         return np.asarray(STEP ** np.arange(-STEPS, STEPS + 1), np.float64)
 
     def _on_grid(self, means: Means) -> Values:
@@ -309,8 +269,6 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _at_share(self, means: Means, names: str) -> Values:
         """Return where shares on the grid reach the level, by interpolation of logarithms."""
-        import numpy as np
-
         grid = np.log(self._grid())
         shares = np.stack([means[f"{names}{place}"] for place in range(len(grid))], axis=-1)
         level = self.level_of(None)
@@ -321,20 +279,14 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _by_share(self, means: Means) -> Values:
         """Return the factor that normal distributions need to have this share of targets inside."""
-        import numpy as np
         from scipy.special import ndtri
 
-        from calcheck.statistics.coverage import nearest_share
-        from calcheck.statistics.width import normal_score
-
         level = self.level_of(None)
-        share = np.clip(nearest_share(means, np.asarray(level)), 0, 1)
-        return np.asarray(normal_score(level) / ndtri((1 + share) / 2))
+        share = np.clip(coverage.nearest_share(means, np.asarray(level)), 0, 1)
+        return np.asarray(width.normal_score(level) / ndtri((1 + share) / 2))
 
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by order statistics, and the test of the number of targets inside."""
-        from calcheck.report import rejects
-
         parts = split_rows(replace(rows, fixed=_plain(rows.fixed)))
         found = hull([self._limits(own, 1 - run.confidence, clusters) for own in parts])
         p_value = 1.0 if found.p_value is None else found.p_value
@@ -342,8 +294,6 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _limits(self, rows: RowResults, tail: float, clusters: Clusters | None) -> IntervalInference:
         """Return the limits and the p-value of one target."""
-        import numpy as np
-
         level = self.level_of(None)
         order = self._order(rows, clusters)
         found = _at_level(order, level, tail, rows.fixed)
@@ -364,32 +314,25 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _order(self, rows: RowResults, clusters: Clusters | None) -> WeightedOrder:
         """Return the order of the ratios of one target, with the number of independent rows that they stand for."""
-        import numpy as np
-
-        from calcheck.inference.order_statistics import WeightedOrder, effective_rows
-
         level, term = self.level_of(None), rows.terms["ratio"]
         ties, weights, count = cast("TieGroups", term.groups), term.values, float(rows.n)
-        order = WeightedOrder.from_ties(ties, weights, count)
+        order = order_statistics.WeightedOrder.from_ties(ties, weights, count)
         if weights is not None or clusters is not None:
             apart = np.where(ties.values <= order.value(level), 1 - level, -level)
-            count = effective_rows(apart, weights, level, clusters)
+            count = order_statistics.effective_rows(apart, weights, level, clusters)
         roles = len(_members_of(rows.terms))
         return replace(order, rows=count / (1 + 1 / roles) if roles else count)
 
     def _details(self, rows: Predictions, found: RowResults, fit: Standard, tail: float) -> WidthFactorDetails:
         """Return the factors at the levels that show the shape, and that of split conformal prediction."""
-        import numpy as np
-
-        from calcheck.inference.order_statistics import WeightedOrder
-        from calcheck.statistics.width import ROUNDING, level_unit, width_order
-
         level, factors, predictive = self.level_of(rows.predictive), [], rows.distributions()
-        own, members, base = self._order(found, None), self._members(rows), level_unit(predictive, level)
+        own, members, base = self._order(found, None), self._members(rows), width.level_unit(predictive, level)
         for other in _known_levels(predictive, level):
-            unit, fixed = level_unit(predictive, other), found.fixed
+            unit, fixed = width.level_unit(predictive, other), found.fixed
             if base is None or unit is None:
-                order = WeightedOrder.from_ties(width_order(rows, other, fit.uniform), None, own.rows)
+                order = order_statistics.WeightedOrder.from_ties(
+                    width.width_order(rows, other, fit.uniform), None, own.rows
+                )
             else:
                 order = replace(own, distinct=base / unit * own.distinct)
             if members and base is not None and unit is not None:
@@ -397,15 +340,13 @@ class WidthFactor(LevelOption, OrderedMetric):
             factors.append(_at_level(order, other, tail, fixed))
         details: WidthFactorDetails = {"factors": factors}
         if predictive.n_draws is None and fit.uniform is None:
-            rank = math.ceil((len(rows) + 1) * level * (1 - ROUNDING))
+            rank = math.ceil((len(rows) + 1) * level * (1 - width.ROUNDING))
             details["conformal_factor"] = own.value(rank / len(rows)) if rank <= len(rows) else None
         return details
 
 
 def _at_level(order: WeightedOrder, level: float, tail: float, fixed: Any) -> FactorAtLevel:
     """Return the factor at a level with its limits and their ranks."""
-    import numpy as np
-
     low, high, ranks = order.limits(level, tail)
     value, below, above = (float(_factor(np.asarray(each), fixed)) for each in (order.value(level), low, high))
     known = [each if np.isfinite(each) else None for each in (value, below, above)]
@@ -414,15 +355,11 @@ def _at_level(order: WeightedOrder, level: float, tail: float, fixed: Any) -> Fa
 
 def _factor(ratio: Values, fixed: Any) -> Values:
     """Return the factor of a ratio: the ratio itself, but for draws."""
-    from calcheck.statistics.width import factor_of_draws
-
-    return factor_of_draws(ratio, fixed["expected"], fixed["draws"]) if "expected" in fixed else ratio
+    return width.factor_of_draws(ratio, fixed["expected"], fixed["draws"]) if "expected" in fixed else ratio
 
 
 def _worst(factors: list[Values]) -> Values:
     """Return the factor of the target whose intervals are farthest from right."""
-    import numpy as np
-
     with np.errstate(divide="ignore"):
         return farthest(factors, lambda each: np.abs(np.log(each)))
 

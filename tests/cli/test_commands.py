@@ -341,6 +341,7 @@ def test_a_small_run_loads_what_it_needs_only(tmp_path):
     heavy = {"pydantic", "pandas", "scipy", "torch", "pyarrow.compute", "calcheck.streaming.metric_accumulators"}
     assert heavy & loaded == set()
     assert {module for module in loaded if module.startswith("calcheck.metrics.")} == {
+        "calcheck.metrics._lazy",
         "calcheck.metrics.base",
         "calcheck.metrics.spread",
     }
