@@ -1,6 +1,6 @@
 """Laplace kernel on targets: features are factors of the Gram matrix of all targets and distributions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from calcheck.embeddings.target_kernels import DataSet, SharedOutputs, TargetFea
 from calcheck.errors import DataError
 from calcheck.execution.run import Run
 from calcheck.kernels.kernel_functions import Laplace
-from calcheck.linalg.gram import gram_factor
+from calcheck.linalg.gram import RowBlocks, gram_factor
 from calcheck.typing import Values
 
 TOLERANCE = 1e-12  # Largest residual of a squared norm
@@ -71,8 +71,24 @@ class LaplaceFeatures:
 class PairForm:
     """A quadratic form sum_ij Q_ij delta_i . delta_j - sum_i d_i |delta_i|^2."""
 
-    root: Values  # (k, n), R with Q = R^T R
+    parts: Sequence[tuple[slice, Values]] | RowBlocks  # Slices of rows with R (k, b), where Q = R^T R
     diagonal: Values  # (n,), d
+
+    @classmethod
+    def from_root(cls, root: Values, diagonal: Values) -> "PairForm":
+        """Return the form with Q = R^T R, given R (k, n)."""
+        return cls([(slice(None), np.ascontiguousarray(root))], diagonal)
+
+    @cached_property
+    def root(self) -> Values:
+        """R, (k, n)."""
+        return np.concatenate([part for _, part in self.parts], axis=1)
+
+    def of_differences(self, differences: Values, norm: Values | None) -> float:
+        """Return the form of features (n, q) times a matrix C (q, q), or of the features themselves."""
+        along = sum((part @ differences[rows] for rows, part in self.parts), np.zeros(()))
+        products = along.T @ along - differences.T @ (self.diagonal[:, None] * differences)
+        return float(np.trace(products) if norm is None else np.vdot(norm, products @ norm))
 
 
 class _Known:

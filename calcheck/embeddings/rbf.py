@@ -25,7 +25,7 @@ from calcheck.embeddings.target_kernels import DataSet, SharedOutputs, TargetFea
 from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.bandwidths import target_bandwidths, target_precisions
-from calcheck.linalg.gram import PivotedCholesky, psd_root
+from calcheck.linalg.gram import PivotedCholesky, psd_root, truncated_eigenbasis
 from calcheck.typing import Indices, Values
 
 TOLERANCE = 1e-13  # Residual of an element's squared norm: far above rounding, far below what changes CCE
@@ -211,6 +211,7 @@ class OutputFeatures:
 
     pivots: GaussianAtoms  # Pivots: r elements of the feature space
     factor: Values  # (r, r), L, lower triangular
+    pool: Values | None = None  # (p,), sorted points of which the pivots were chosen, if they are scalars
 
     @property
     def rank(self) -> int:
@@ -346,7 +347,8 @@ def _chosen_features(pool: GaussianAtoms, first: int, tolerance: float) -> Outpu
         found.represent(first, max(FIRST_TOLERANCE, tolerance))
     found.represent(len(pool), tolerance)
     chosen = np.asarray(found.pivots)
-    return OutputFeatures(pool.take(chosen), found.factor[:, chosen].T)
+    points = np.sort(pool.mean[:, 0]) if pool.mean.shape[1] == 1 and not pool.std.any() else None
+    return OutputFeatures(pool.take(chosen), found.factor[:, chosen].T, points)
 
 
 class FeatureError(target_kernels.FeatureBounds):
@@ -388,6 +390,56 @@ MAX_SHARED_RESIDUAL = 1e-6  # Residual of a target's squared norm above which it
 MAX_OCTAVES = 40  # Maximum log2 ratio of gammas: the spread of the targets then differs by a factor of a million
 
 
+NODES = 256  # Nodes of a table per length scale: quadratic interpolation between them is accurate to 1e-8
+MOST_NODES = 1 << 15  # Maximum number of nodes
+NEXT = 0.3  # Distance of elements, in length scales, up to which they represent the points between them
+LOST = 1e-10  # Maximum share of the squared differences of targets and distributions outside of the directions
+TRIALS, TRIAL_ROWS = 4, 2_000  # Data sets that show along which directions targets may differ, and their rows
+FEWEST_ROWS = 200  # Minimum rows for this
+
+
+class FewDirections:
+    """Scalar features along the few directions in which targets differ from their distributions."""
+
+    def __init__(self, features: OutputFeatures, pool: Values, apart: Values) -> None:
+        """Choose the directions from differences (m, r); the pool (p,) is that of the features."""
+        from scipy.linalg import solve_triangular
+
+        self.basis = truncated_eigenbasis(apart.T @ apart, LOST)[1]  # (r, q)
+        self._features, self._pool = features, pool
+        self._turned = solve_triangular(features.factor, self.basis, lower=True, trans="T", check_finite=False)
+        self._step = float(1 / np.sqrt(2 * features.gamma[0])) / NODES
+        nodes = int((pool[-1] - pool[0]) / self._step) + 2
+        self._table = self._at(pool[0] + self._step * np.arange(-1, nodes)) if nodes < MOST_NODES else None
+
+    def of_points(self, points: Values) -> Values | None:
+        """Return the features of points (p, 1), (p, q), interpolated; None if some are not represented."""
+        u = points[:, 0]
+        above = np.searchsorted(self._pool, u).clip(1, len(self._pool) - 1)
+        low, high = self._pool[above - 1], self._pool[above]
+        between = (low <= u) & (u <= high) & (high - low <= NEXT * NODES * self._step)
+        if not (between | (u == low) | (u == high)).all():
+            return None
+        if self._table is None:
+            return self._at(u)
+        place = (u - self._pool[0]) / self._step
+        nearest = np.rint(place)
+        away, node = (place - nearest)[:, None], nearest.astype(np.intp) + 1
+        found = np.take(self._table, node, axis=0) * (1 - away**2)
+        found += np.take(self._table, node - 1, axis=0) * (away * (away - 1) / 2)
+        found += np.take(self._table, node + 1, axis=0) * (away * (away + 1) / 2)
+        return np.asarray(found)
+
+    def _at(self, u: Values) -> Values:
+        gamma, factor = self._features.pivots.kernels
+        return np.asarray((rbf(u[:, None], self._features.pivots.mean, gamma) * factor) @ self._turned)
+
+    def norm(self, gamma: Values | None) -> Values:
+        """Return C such that f C are features of the kernel with this gamma."""
+        products = replace(self._features.pivots, gamma=np.asarray(gamma)).all_products()
+        return psd_root(self._turned.T @ products @ self._turned)
+
+
 @dataclass(frozen=True, eq=False)
 class _BandwidthBin:
     """Features for kernels with gammas within a factor of two, and results shared by data sets."""
@@ -396,6 +448,7 @@ class _BandwidthBin:
     before: Values
     fixed: Values
     means: target_kernels.OfDistributions[Values]
+    few: tuple[FewDirections, _BandwidthBin] | None = None  # The directions, and the results along them
 
 
 class SharedFeatures:
@@ -406,8 +459,10 @@ class SharedFeatures:
         data: DataSet,  # The data, as opposed to the replicates
         covered: Predictive,  # Distributions that the features must represent in every trial
         rng: Callable[[], Generator],  # Returns the random generator that selects elements if the pool is too large
+        *,
+        differences: bool = False,  # Whether only differences of the features of targets and of distributions are used
     ) -> None:
-        self._data, self._covered, self._rng = data, covered, rng
+        self._data, self._covered, self._rng, self._differences = data, covered, rng, differences
         self._octaves: dict[int, _BandwidthBin] = {}
         on_a_line = data.y.shape[-1] == 1
         points = min(POOL_POINTS, max(MIN_POINTS, POINTS_PER_ROW * len(data.y))) if on_a_line else POOL_POINTS
@@ -416,8 +471,12 @@ class SharedFeatures:
     def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
         """Return features, and the matrices that convert them to the kernels of the data set and of the data."""
         octave = self._octave(each)
-        features = octave.features
         points = each.y.reshape(-1, each.y.shape[-1])
+        if octave.few is not None and (found := octave.few[0].of_points(points)) is not None:
+            (few, octave), observed = octave.few, target_kernels.by_row(found, each.y)
+            model = [self._mean(octave, one, observed, octave.features) for one in each.model]
+            return observed, model, few.norm(each.gamma), octave.fixed
+        features = octave.features
         observed = features.of_points(points)
         far = np.flatnonzero(1 - np.einsum("ij,ij->i", observed, observed) > MAX_SHARED_RESIDUAL)
         if len(far):
@@ -448,10 +507,25 @@ class SharedFeatures:
             points = y.reshape(-1, y.shape[-1])
             features = output_features(points, self._covered, gamma, self._rng(), self._fineness)
             before, fixed = target_kernels.by_row(features.of_points(points), y), _norm(features, self._data.gamma)
-            self._octaves[number] = _BandwidthBin(
-                features, before, fixed, target_kernels.OfDistributions(self._data, features.of_distributions)
-            )
+            means = target_kernels.OfDistributions(self._data, features.of_distributions)
+            found = _BandwidthBin(features, before, fixed, means)
+            self._octaves[number] = replace(found, few=self._along_few(found))
         return self._octaves[number]
+
+    def _along_few(self, octave: _BandwidthBin) -> tuple[FewDirections, _BandwidthBin] | None:
+        """Return the directions in which the data and a few replicates differ from the model; None if rows are few."""
+        features, pool, n = octave.features, octave.features.pool, len(self._data.y)
+        few = n < max(FEWEST_ROWS, 2 * features.rank) or self._covered.is_discrete  # then rare targets may be new
+        if not self._differences or pool is None or few:
+            return None
+        model = [octave.means(target_kernels.draws_of(one)) for one in self._data.model]
+        rows = np.arange(0, n, -(-n // TRIAL_ROWS))
+        trials = min(TRIALS, self._covered.n_draws or TRIALS)
+        drawn = self._covered.load().take(rows).sample(self._rng(), trials).T.reshape(-1, 1)
+        others = features.of_points(drawn) - np.tile(model[0][rows], (trials, 1))
+        along = FewDirections(features, pool, np.concatenate([*(octave.before - mean for mean in model), others]))
+        means = target_kernels.OfDistributions(self._data, lambda one: octave.means(one) @ along.basis)
+        return along, _BandwidthBin(features, octave.before @ along.basis, along.norm(self._data.gamma), means)
 
     def _mean(
         self,
@@ -501,5 +575,5 @@ class RbfTargets(TargetKernel):
     def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:
         return output_features(y, predictive, gamma, run.rng(RandomStream.FEATURES))
 
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
-        return SharedFeatures(data, covered, lambda: run.rng(RandomStream.FEATURES))
+    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:
+        return SharedFeatures(data, covered, lambda: run.rng(RandomStream.FEATURES), differences=differences)

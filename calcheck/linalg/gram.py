@@ -1,6 +1,6 @@
 """Gram matrices: in tiles, by factors of low rank, and their eigenvectors."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -202,9 +202,19 @@ class RowBlocks:
         *,
         cached: bool,  # Whether to cache the blocks
     ) -> None:
+        self._n, self._height, self._compute = n, height, compute
         self._slices = [slice(start, min(start + height, n)) for start in range(0, n, height)]
-        self._compute = compute
         self._cached = list(map(compute, self._slices)) if cached else None
+
+    def map(self, function: Callable[[Array], Array]) -> "RowBlocks":
+        """Return the blocks after a function, cached if these are."""
+        known = None if self._cached is None else iter(self._cached)
+        return RowBlocks(
+            self._n,
+            self._height,
+            lambda rows: function(self._compute(rows) if known is None else next(known)),
+            cached=known is not None,
+        )
 
     def __iter__(self) -> Iterator[tuple[slice, Array]]:
         """Yield each slice of rows and its block."""
@@ -226,10 +236,10 @@ class LandmarkSamples:
         # (s,), validation rows; disjoint from the landmarks unless there are few rows
         self.checked = np.sort(self._order[:VALIDATION_ROWS])
 
-    def features(self) -> Iterator[Nystroem]:
+    def features(self, ranks: Sequence[int] | None = None) -> Iterator[Nystroem]:
         """Yield features with an increasing number of landmarks."""
         array = backend(self._run.device, "float64")
-        ranks = self._run.limits.nystroem_ranks
+        ranks = self._run.limits.nystroem_ranks if ranks is None else ranks
         for rank in ranks:
             self._run.progress("landmarks", rank / ranks[-1])
             chosen = np.sort(self._order[::-1][:rank])

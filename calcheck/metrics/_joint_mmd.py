@@ -225,16 +225,15 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         data_sets = self.data_sets(simulation, fit.settings.features.gamma, fit.settings.predictive, run)
         count = 1 + len(data_sets.replicates)
         values: list[float] = []
-        sums = data_sets.sums(lambda: self._pair_form(fit.sums))
-        if sums is not None:
-            with one_blas_thread():
-                for value in sums:
+        form = self._pair_form(fit.sums)
+        if form is None:
+            for block in joint.blocks(data_sets.embeddings(apart=self._uses_differences), count, run.progress):
+                values += self._replicate_values(fit.sums, block)
+        else:
+            with one_blas_thread():  # many small products
+                for value in data_sets.sums(form):
                     values.append(value)
                     run.progress("replicates", len(values) / count)
-        else:
-            embeddings = data_sets.embeddings(apart=self._uses_differences)
-            for block in joint.blocks(embeddings, count, run.progress):
-                values += self._replicate_values(fit.sums, block)
         data_value, *others = values
         reason = NARROW_KERNEL if self._narrow_kernel(fit) else ""
         details = fit.sums.replicate_details
@@ -273,11 +272,11 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
 
     @abstractmethod
     def _pair_form(self, sums: SumsT) -> PairForm | None:
-        """Return the metric as a form of the differences of embeddings; None if it is none, or the rows are many."""
+        """Return the metric as a form of the differences of embeddings; None if sums over all pairs are needed."""
 
-    @abstractmethod
     def _replicate_values(self, sums: SumsT, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         """Return the metric of each data set, NaN for None; the very first data set is the observed data."""
+        raise NotImplementedError
 
 
 SAMPLE = "sample"  # column with the sample of each row: 0 for the first, 1 for the second

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -103,13 +102,8 @@ class Cmmd(_joint_mmd.JointMetric["RidgeNorms"]):
         details = {"lambda": self.lambda_, **norm.details}
         return RowResults({"cmmd": len(norm.terms) * norm.terms}, details=details, warnings=norm.warnings)
 
-    def _pair_form(self, sums: RidgeNorms) -> PairForm | None:
+    def _pair_form(self, sums: RidgeNorms) -> PairForm:
         return sums.pair_form
-
-    def _replicate_values(self, sums: RidgeNorms, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
-        differences = [None if each is None else each.difference for each in data_sets]
-        values = iter(sums.norms([each for each in differences if each is not None]))
-        return [float("nan") if each is None else next(values) for each in differences]
 
     def _influences(self, sums: RidgeNorms, first: JointEmbedding, second: JointEmbedding) -> Values:
         mean, half = (first.difference + second.difference) / 2, (first.difference - second.difference) / 2

@@ -122,7 +122,9 @@ class Jmmd(_joint_mmd.JointMetric["GramSums"]):
         return self.statistic != "paper"
 
     def _pair_form(self, sums: GramSums) -> PairForm | None:
-        return None if self.statistic == "paper" else sums.pair_form(unbiased=self.statistic == "unbiased")
+        if not self._uses_differences:
+            return None
+        return sums.pair_form(unbiased=self.statistic == "unbiased", needed=self.target_kernel.replicates_share_scale)
 
     def _replicate_values(self, sums: GramSums, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         forms = [None if each is None else each.form(self.statistic) for each in data_sets]

@@ -16,13 +16,11 @@ from calcheck.execution.run import Progress, Run, one_blas_thread
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels import Estimator
 from calcheck.kernels.kernel_functions import Laplace
-from calcheck.linalg.gram import truncated_eigenbasis
 from calcheck.mmd.quadratic_forms import QuadraticForm, of_different, row_products
 from calcheck.predictions import Predictions
 from calcheck.typing import Values
 
 BLOCK_VALUES = 1 << 24  # values per block of data sets whose pair sums are computed together, 128 MiB
-TRUNCATION = 1e-10  # maximum share of |a - b|^2 lost when the directions of a replicate are truncated
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,23 +157,25 @@ class DataSets:
             with one_blas_thread():  # many small products
                 observed, (predicted,), norm, _ = shared.rescaled(each)
                 if norm is not None:
-                    basis = _directions(observed - predicted, norm) if apart else norm
-                    observed, predicted = observed @ basis, predicted @ basis
+                    observed, predicted = observed @ norm, predicted @ norm
                 of_kernel = partial(self.kernel.mean_norms, gamma=each.gamma)
-                draws = rows_of_each.distributions()
-                norms = (1.0, 1.0) if apart else (of_kernel(each.y), _draw_norms(of_kernel, draws))
+                norms = of_kernel(each.y), _draw_norms(of_kernel, rows_of_each.distributions())
                 found = JointEmbedding(observed, predicted, data.repeats, predictive.n_draws, *norms)
             yield found
 
-    def sums(self, form_of: Callable[[], PairForm | None]) -> Iterator[float] | None:
-        """Return the values of a form for the data, then for each replicate; None if embeddings are needed."""
-        if not self.kernel.replicates_share_scale:
-            return None
-        data = self._data_set(self.rows, is_data=True)
+    def sums(self, form: PairForm) -> Iterator[float]:
+        """Yield a form of the data, then of each replicate; NaN if the scale of the kernel is undefined."""
+        data = self._data_set(self.rows, is_data=self.kernel.replicates_share_scale)
         shared = self.kernel.shared(data, self.predictive, self.run, differences=True)
-        if not (isinstance(shared, SharedLaplace) and shared.sums_in_linear_time) or (form := form_of()) is None:
-            return None
-        return (shared.pair_sum(each, form) for each in chain([data], map(self._data_set, self.replicates)))
+        linear = shared if isinstance(shared, SharedLaplace) and shared.sums_in_linear_time else None
+        for each in chain([data], map(self._data_set, self.replicates)):
+            if each.gamma is None:
+                yield np.nan
+            elif linear:
+                yield linear.pair_sum(each, form)
+            else:
+                observed, (predicted,), norm, _ = shared.rescaled(each)
+                yield form.of_differences(observed - predicted, norm)
 
     def _data_set(self, rows: Predictions, *, is_data: bool = False) -> DataSet:
         """Return the data set of the data, or of a replicate.
@@ -186,15 +186,6 @@ class DataSets:
         exchanged = predictive.n_draws is not None and (is_data or rows.predictive is not predictive)
         model = SwappedDraw(predictive) if exchanged else predictive
         return DataSet(y, self.gamma_of(y.reshape(-1, y.shape[2])), [model])
-
-
-def _directions(features: Values, norm: Values) -> Values:
-    """Return the matrix that maps features (n, f) to coordinates (n, q) along their principal directions.
-
-    The kernel norms are |features norm|.
-    """
-    _, vectors = truncated_eigenbasis(norm.T @ (features.T @ features) @ norm, TRUNCATION)
-    return np.asarray(norm @ vectors)
 
 
 ROWS = 1024  # Rows per batch of Laplace embeddings

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calcheck.embeddings.laplace import PairForm
-from calcheck.embeddings.ridge import KernelRidge, Smoother, smoother
+from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import Message
 from calcheck.execution.backend import backend, namespace
 from calcheck.execution.run import RandomStream, Run
@@ -79,6 +79,10 @@ def _blocks(n: int, pairs: int) -> Iterator[slice]:
 VALUE_TOLERANCE = 0.01  # maximum error relative to the value
 NULL_TOLERANCE = 0.1  # maximum error relative to the standard deviation under the null
 MANY_ROWS = 6000  # maximum rows at which exact sums cost less than the search for a low-rank kernel
+FEW_ROWS = 512  # maximum rows at which a whole factor of the kernel matrix is as good as one of low rank
+RANKS = (64, 128, 256, 512)  # numbers of landmarks for replicates, tried in order
+MISSED = 0.05  # maximum standard deviation of what they miss, relative to that under the null
+CHECKED_ROWS = 1_024  # rows on which it is measured
 SIGNS = 16  # random sign vectors that estimate the null standard deviation, to within a third
 BLOCK_BYTES = 1 << 26  # kernel values per block
 ROUNDING = 1e-10  # rounding error of the landmark factorization, relative to the value
@@ -207,7 +211,7 @@ class LowRankGram(Pairs):
         )
         squares = [self._array.xp.sum(features.of_values(block) ** 2, axis=1) for _, block in self._blocks]
         self._diagonal = self._array.to_numpy(features.kernel.diagonal(self._array.asarray(x)))
-        self._residual_diagonal = self._diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
+        self.residual = self._diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
         self.rank = features.rank
         self.details = {"method": "low rank", "rank": features.rank}
 
@@ -216,7 +220,7 @@ class LowRankGram(Pairs):
         return self._diagonal
 
     def products(self, columns: Values) -> Values:
-        return np.asarray(self.outer(self.inner(columns)) + self._residual_diagonal[:, None] * columns)
+        return np.asarray(self.outer(self.inner(columns)) + self.residual[:, None] * columns)
 
     def gram(self) -> Values:
         """Return Z^T Z, (M, M)."""
@@ -233,6 +237,10 @@ class LowRankGram(Pairs):
             inner = inner + block.T @ self._array.asarray(columns[rows])
         return self._array.to_numpy(self._features.of_values(inner.T).T)
 
+    def along(self, turn: Values) -> RowBlocks:
+        """Return W Z^T, (k, b), for blocks of rows, given W (k, M)."""
+        return self._blocks.map(lambda block: self._array.to_numpy(turn @ self._features.of_values(block).T))
+
     def outer(self, weights: Values) -> Values:
         """Return Z W, (n, c), for weights W (M, c)."""
         columns = self._features.to_values(self._array.asarray(weights))
@@ -247,12 +255,53 @@ class LowRankGram(Pairs):
         for form in forms:
             u = next(inner)
             total = float(np.sum(u * (form.scale * u if form.w is None else next(inner))))
-            found.append(
-                total
-                + form.diagonal_total(self._residual_diagonal)
-                - float(form.c @ (self._diagonal - self._residual_diagonal))
-            )
+            found.append(total + form.diagonal_total(self.residual) - float(form.c @ (self._diagonal - self.residual)))
         return np.array(found)
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankForm:
+    """A form W Z^T of Nyström features Z, for replicates: data and replicates miss the same."""
+
+    parts: RowBlocks  # W Z^T, (M, b) for blocks of rows
+    residual: Values  # (n,), what Z Z^T misses of the diagonal of K, times the weight of K
+    missed: float  # Standard deviation of what is missed of the form, relative to that under the null
+    rank: int  # M
+
+    @property
+    def details(self) -> PairsDetails:
+        """Method and rank."""
+        return {"method": "low rank", "rank": self.rank}
+
+
+def low_rank_form(
+    kernel: Kernel,
+    x: Values,  # (n, d), normalized inputs
+    run: Run,  # Seed and memory
+    whiten: Callable[[Values], Values],  # Returns W (M, M), given Z^T Z
+    weight: float,  # Weight of K in the part of the form that Z Z^T misses
+    *,
+    diagonal: bool = False,  # Whether pairs of a row with itself are in the form
+) -> LowRankForm | None:
+    """Return the smallest form of low rank that misses little, or the largest; None if rows are few.
+
+    The rank depends on the inputs only. What is missed is the part of K off the diagonal.
+    """
+    landmarks, found = LandmarkSamples(kernel, x, run), None
+    some = landmarks.checked[:: -(-len(landmarks.checked) // CHECKED_ROWS)]
+    for features in landmarks.features(tuple(rank for rank in RANKS if 2 * rank <= len(x))):
+        pairs = LowRankGram(features, x, run)
+        inner, z = pairs.gram(), np.asarray(features(x[some]))
+        turn = whiten(inner)
+        residual = weight * np.maximum(pairs.residual, 0)
+        others = np.asarray(kernel.gram(x[some], x[some])) - z @ z.T
+        np.fill_diagonal(others, 0.0)
+        size = math.hypot(float(np.linalg.norm(turn @ inner @ turn.T)), float(np.linalg.norm(residual)) * diagonal)
+        missed = weight * float(np.linalg.norm(others)) * len(x) / len(some) / size if size else 0.0
+        found = LowRankForm(pairs.along(turn), residual, missed, features.rank)
+        if missed <= MISSED:
+            break
+    return found
 
 
 @dataclass(eq=False)
@@ -265,6 +314,7 @@ class GramSums:
     exact_rows: int  # Maximum rows for exact sums over all pairs
     replicate_details: PairsDetails = field(default_factory=PairsDetails)
     _approximate: LowRankGram | None = None
+    _form: PairForm | None = None
 
     def pairs(self, form: QuadraticForm) -> Pairs:
         """Return the Gram matrix for the form of the data: exact up to ``exact_rows`` rows, else low-rank."""
@@ -278,19 +328,27 @@ class GramSums:
         self.replicate_details = found.details
         return found
 
-    def pair_form(self, *, unbiased: bool) -> PairForm | None:
-        """Return the squared joint MMD as a form of the differences of embeddings; None for many rows."""
+    def pair_form(self, *, unbiased: bool, needed: bool) -> PairForm | None:
+        """Return the squared joint MMD as a form of the differences of embeddings.
+
+        Unless it is needed, it is None if sums over all pairs are cheaper.
+        """
+        self._form = self._form or self._pair_form(unbiased=unbiased, needed=needed)
+        return self._form
+
+    def _pair_form(self, *, unbiased: bool, needed: bool) -> PairForm | None:
         n = len(self.x)
-        if n > MANY_ROWS:
+        scale = 1 / (n * (n - 1)) if unbiased else 1 / n**2
+        low = low_rank_form(self.kernel, self.x, self.run, lambda inner: np.sqrt(scale) * np.eye(len(inner)), scale)
+        if low and (low.missed <= MISSED or n > self.exact_rows or (needed and n > MANY_ROWS)):
+            self.replicate_details = low.details
+            own = scale * self.kernel.diagonal(self.x) if unbiased else 0.0
+            return PairForm(low.parts, own - low.residual)
+        if not needed and n > FEW_ROWS:
             return None
         self.replicate_details = self._exact_gram.details
-        scale = 1 / (n * (n - 1)) if unbiased else 1 / n**2
-        return PairForm(np.sqrt(scale) * self._root, scale * unbiased * self._exact_gram.diagonal)
-
-    @cached_property
-    def _root(self) -> Values:
-        """R with K = R^T R, (k, n)."""
-        return np.ascontiguousarray(gram_factor(self._exact_gram.products(np.eye(len(self.x))), RESIDUAL).T)
+        root = gram_factor(self._exact_gram.products(np.eye(n)), RESIDUAL).T
+        return PairForm.from_root(np.sqrt(scale) * root, scale * unbiased * self._exact_gram.diagonal)
 
     @cached_property
     def _exact_gram(self) -> ExactGram:
@@ -358,7 +416,6 @@ class RidgeNorms:
     solver: Solver  # As in `KernelRidge`
     exact_rows: int  # Maximum rows for an exact solution; beyond, K is approximated by Nyström features
     replicate_details: Mapping[str, Any] = field(default_factory=dict)
-    _smoother: Smoother | None = None
     _linear: "NystroemNorm | None" = None
 
     def __post_init__(self) -> None:
@@ -379,33 +436,27 @@ class RidgeNorms:
         }
         return Norm(terms, details)
 
-    def norms(self, outputs: Sequence[Values]) -> list[float]:
-        """Return the norms of several regressions; all outputs (n, q) must resemble the first."""
-        if not outputs:
-            return []
-        columns, ends = np.concatenate(outputs, axis=1), np.cumsum([each.shape[1] for each in outputs])[:-1]
-        if self._exact is None:
-            linear = self._in_linear_time(outputs[0])
-            self.replicate_details = linear.details
-            squares = linear.squares(columns)
-        else:
-            if self._smoother is None:
-                self._smoother = smoother(self._exact, self.ridge, None, lambda: outputs[0])
-                self.replicate_details = self._smoother.details
-            fitted = self._smoother.smooth(columns)
-            squares = np.sum(fitted * (columns - fitted), axis=0) / (len(columns) * self.ridge)
-        return [float(part.sum()) for part in np.split(squares, ends)]
-
     @cached_property
-    def pair_form(self) -> PairForm | None:
-        """|F|^2 as a form of the outputs R: tr R^T Q R, as for :meth:`apply`; None without a Cholesky factor."""
-        exact = self._exact
-        if exact is None or exact.solver != "cholesky":
-            return None
+    def pair_form(self) -> PairForm:
+        """|F|^2 as a form of the outputs R: tr R^T Q R, as for :meth:`apply`.
+
+        What a low rank misses of Q is about the same part of K over n^2 lambda^2, of which the diagonal is added.
+        """
+        exact, shift = self._exact, len(self.x) * self.ridge
+        low = low_rank_form(
+            *(self.kernel, self.x, self.run),
+            lambda inner: np.asarray(np.linalg.inv(inner + shift * np.eye(len(inner)))),
+            1 / shift**2,
+            diagonal=True,
+        )
+        if low and (low.missed <= MISSED or exact is None or exact.solver != "cholesky"):
+            self.replicate_details = low.details
+            return PairForm(low.parts, -low.residual)
+        exact = exact or KernelRidge(self.kernel, self.x, self.run, solver="cholesky")
         self.replicate_details = {"method": "cholesky"}
         root = gram_factor(exact.backend.to_numpy(exact.gram @ exact.backend.asarray(np.eye(exact.n))), RESIDUAL)
         found = exact.solve(root, self.ridge, measure_dof=False).coefficients
-        return PairForm(np.ascontiguousarray(exact.backend.to_numpy(found).T), np.zeros(exact.n))
+        return PairForm.from_root(exact.backend.to_numpy(found).T, np.zeros(exact.n))
 
     def apply(self, outputs: Values) -> Values:
         """Return Q R for outputs R (n, q), with |F|^2 = tr R^T Q R: Q = (K + n lambda I)^-1 K (K + n lambda I)^-1."""

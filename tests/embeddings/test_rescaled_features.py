@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.distributions.count_families import Poisson
+from calcheck.embeddings import rbf
 from calcheck.embeddings.rbf import SharedFeatures
 from calcheck.embeddings.target_kernels import DataSet, SwappedDraw
 from calcheck.execution.run import RandomStream, Run
@@ -14,9 +15,9 @@ from tests.helpers.naive import target_kernel
 N = 40
 
 
-def shared_features(data, covered=None):
+def shared_features(data, covered=None, **options):
     covered = data.model[0] if covered is None else covered
-    return SharedFeatures(data, covered, lambda: Run().rng(RandomStream.FEATURES))
+    return SharedFeatures(data, covered, lambda: Run().rng(RandomStream.FEATURES), **options)
 
 
 def distances(features, each, trial=0):
@@ -65,6 +66,28 @@ def test_distances_are_accurate_for_kernels_of_any_width(factor):
         gamma = 0.5 * np.array([factor])
         found = distances(features, DataSet(targets, gamma, [predictive]))
         assert_allclose(found, by_normal(targets, mean, std, gamma), rtol=0, atol=3e-6)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.3, 0.6])
+@pytest.mark.parametrize("size", [None, 1, 5])
+def test_differences_along_few_directions_are_accurate(monkeypatch, size, factor):
+    """Directions of the data and of four other data sets, and interpolated features; a far target needs others."""
+    monkeypatch.setattr(rbf, "FEWEST_ROWS", N)
+    rng, mean, std, predictive = normal_case()
+    gamma, values = factor * np.array([0.02]), mean[:, :, None] + std[:, :, None] * rng.normal(size=(N, 1, 6))
+    y = mean + std * rng.normal(size=(N, 1))
+    model = predictive if size is None else Samples(values[:, 0, :size])
+    features = shared_features(DataSet(y, gamma / factor, [model]), differences=True)
+    columns = features.rescaled(DataSet(y, gamma, [model]))[0].shape[1]
+    for targets, few in ((values[:, :, 5], True), (np.where(np.arange(N)[:, None] == 3, 1e4, y), False)):
+        each = DataSet(targets, gamma, [model])
+        expected = (
+            by_normal(targets, mean, std, gamma)
+            if size is None
+            else by_draws(targets, values[:, 0, :size, None], gamma)
+        )
+        assert_allclose(distances(features, each), expected, rtol=0, atol=3e-6)
+        assert (features.rescaled(each)[0].shape[1] == columns) == few
 
 
 @pytest.mark.parametrize("columns", [2, 3])
