@@ -1,6 +1,6 @@
-"""Types by the names that all modules use; at run time, those of arrays are Any, and NumPy is not imported."""
+"""Types by the names that all modules use; at run time, those of arrays are a kind of Any, without NumPy."""
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Mask: TypeAlias = NDArray[np.bool_]
     AnyArray: TypeAlias = NDArray[Any]
 else:
-    Values = Floats = Indices = Mask = AnyArray = Any
+    Values = Floats = Indices = Mask = AnyArray = Annotated[Any, "array"]
 
 Precision: TypeAlias = Literal["float64", "float32"]
 

@@ -214,7 +214,7 @@ def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, AnyArray]:
 @cache
 def _types(owner: type) -> dict[str, Any]:
     """Return the type of each field of a dataclass."""
-    hints = get_type_hints(owner, localns=ARRAYS)
+    hints = get_type_hints(owner, localns=ARRAYS, include_extras=True)
     return {declared.name: hints[declared.name] for declared in fields(owner)}
 
 
