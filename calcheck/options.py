@@ -256,14 +256,6 @@ def _fits(value: Any, hint: Any) -> bool:
     return bool(fits.get(type(value)))
 
 
-def _parse_list(text: str, item: Any) -> tuple[Any, ...]:
-    """Return the items of a list that is separated by commas; ``2..4`` and ``linspace:0:1:5`` stand for numbers."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts:
-        raise ValueError(text)
-    return tuple(chain.from_iterable(_parse_items(part, item) for part in parts))
-
-
 def _parse_items(text: str, item: Any) -> tuple[Any, ...]:
     """Return the items that a part of a list stands for."""
     if item is float and text.startswith(RANGE):
@@ -317,7 +309,10 @@ def _parse(text: str, kind: Any) -> Any:
             raise ValueError(text)
         return text
     if get_origin(kind) is tuple:
-        return _parse_list(text, get_args(kind)[0])
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        if not parts:
+            raise ValueError(text)
+        return tuple(chain.from_iterable(_parse_items(part, get_args(kind)[0]) for part in parts))
     value = kind(text)
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(text)

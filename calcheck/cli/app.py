@@ -99,7 +99,13 @@ class CommandGroup(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands: dict[str, Any] = _lazy_commands()
+        lines = SUMMARIES.read_text(encoding="utf-8").splitlines()
+        summaries = dict(line.split(": ", 1) for line in lines)
+        self.commands: dict[str, Any] = {
+            name: LazyCommand(name, module, panel, summaries.get(name))
+            for panel, modules in (*PANELS.items(), (None, OLD_NAMES))
+            for name, module in modules.items()
+        }
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return ``--help``."""
@@ -120,17 +126,6 @@ def is_file_name(text: str) -> bool:
     return (
         not text.startswith("-") and (any(sign in text for sign in "./\\*?:") or Path(text).exists())
     ) or text == "-"
-
-
-def _lazy_commands() -> dict[str, LazyCommand]:
-    """Return all commands by name, in the order of the help."""
-    lines = SUMMARIES.read_text(encoding="utf-8").splitlines()
-    summaries = dict(line.split(": ", 1) for line in lines)
-    return {
-        name: LazyCommand(name, module, panel, summaries.get(name))
-        for panel, modules in (*PANELS.items(), (None, OLD_NAMES))
-        for name, module in modules.items()
-    }
 
 
 HALF_WORD = 100  # maximum characters shown from each end of a word in a message; column names may be longer
@@ -223,7 +218,8 @@ def run() -> int:
     """Run the command line and return the exit code; a user error is one line on standard error."""
     _open_outputs()
     _make_outputs_forgiving()
-    _end_as_if_interrupted()
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
     try:
         code = make_program()(prog_name="calcheck", standalone_mode=False)
         sys.stdout.flush()
@@ -273,12 +269,6 @@ def _make_outputs_forgiving() -> None:
             stream.reconfigure(errors="replace")  # a terminal without ζ shows ? instead
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # exit silently when a reader closes the pipe
-
-
-def _end_as_if_interrupted() -> None:
-    """Clean up temporary files on SIGTERM, as on an interrupt."""
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
 
 
 def _complain(message: str, code: int) -> int:

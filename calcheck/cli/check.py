@@ -61,7 +61,14 @@ class Base:
         if self.no_worse and isinstance(allowed, Tolerance):
             results, differences, unpaired = self._paired(source, run)
             allowed = NotWorse(allowed, run.confidence, differences, unpaired)
-        _require_present(results, report, source)
+        present = {result.metric for result in report.results}
+        reasons = {skipped.metric: skipped.reason for skipped in report.skipped}
+        for metric in (result.metric for result in results):
+            if metric not in present:
+                msg = (
+                    f"{source.name} has no {metric} to compare with the baseline: {reasons.get(metric, 'not computed')}"
+                )
+                raise FileError(msg)
         return compare_with_baseline(report, results, allowed)
 
     def _paired(self, source: FileSource, run: Run) -> tuple[tuple[Result, ...], Mapping[str, Inference], str]:
@@ -145,16 +152,6 @@ def _is_same(stored: float | None, now: float | None) -> bool:
     return stored == now or (stored is not None and now is not None and math.isclose(stored, now, rel_tol=ROUNDING))
 
 
-def _require_present(base: Sequence[Result], report: Report, source: FileSource) -> None:
-    """Raise if a result of the baseline has no counterpart in a report."""
-    present = {result.metric for result in report.results}
-    reasons = {skipped.metric: skipped.reason for skipped in report.skipped}
-    for metric in (result.metric for result in base):
-        if metric not in present:
-            msg = f"{source.name} has no {metric} to compare with the baseline: {reasons.get(metric, 'not computed')}"
-            raise FileError(msg)
-
-
 def _require_comparable(base: Report) -> None:
     """Raise unless the report has one result per metric, for all rows, evaluated at these rows."""
     metrics = [result.metric for result in base.results]
@@ -196,7 +193,9 @@ TABLES: dict[str, Level] = {"fail-on": "fail", "warn-on": "warn"}
 
 def rules_of(options: RuleOptions, config: Config) -> Rules:
     """Return the rules with their levels; options replace the settings of the same level."""
-    configured = _configured(config)
+    if unknown := [name for name in config.gates if name not in TABLES]:
+        raise FileError(f"{config.path}, [gates]: unknown key {unknown[0]!r}. Available keys: {', '.join(TABLES)}")
+    configured = {table: _texts(config.gates.get(table, []), f"{config.path}, [gates] {table}") for table in TABLES}
     found: Rules = []
     for texts, (table, level) in zip((options.fail_on, options.warn_on), TABLES.items(), strict=True):
         try:
@@ -258,13 +257,6 @@ def _explain_aliases(rules: Rules) -> None:
 
     for name in dict.fromkeys(name for rule, _ in rules for name in parse(rule.text).metrics()):
         metric_name(name)
-
-
-def _configured(config: Config) -> dict[str, list[str]]:
-    """Return the rules in the settings file as text; a single rule may be given without a list."""
-    if unknown := [name for name in config.gates if name not in TABLES]:
-        raise FileError(f"{config.path}, [gates]: unknown key {unknown[0]!r}. Available keys: {', '.join(TABLES)}")
-    return {table: _texts(config.gates.get(table, []), f"{config.path}, [gates] {table}") for table in TABLES}
 
 
 def _texts(value: Any, where: str) -> list[str]:

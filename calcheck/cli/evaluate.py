@@ -78,7 +78,12 @@ def _check(files: list[str], **given: Any) -> None:
         strict=build(study_options.RuleMetricOptions, given).strict,
     )
     if states := check.monitored_states(files, required.rules, base):
-        _end(_answer_monitored(states, given, required), given)
+        from calcheck.studies.monitor.document import monitor_document
+
+        _require_outputs(states, (), given, required)
+        reports = [check.state_report(file, required.rules, given) for file in states]
+        _deliver(reports, given, (), monitor_document)
+        _end(reports, given)
     else:
         _end(_answer(files, given, required), given)
 
@@ -135,13 +140,25 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
     from calcheck.storage.archives import are_states
 
     if are_states(files):
-        return _answer_merged(files, given, required)
+        from calcheck.cli.study_commands import model_names
+        from calcheck.studies.page.document import IN_BATCHES, ModelReport
+
+        report = required.judge(
+            merge_states(files, given, [*CHECKED, *PAGED]), None, inputs_and_outputs.make_run(given)
+        )
+        names = build(study_options.PageOptions, given).names or model_names(files, None)
+        _deliver([report], given, [ModelReport(" + ".join(names), report, no_map=IN_BATCHES)])
+        return [report]
     by = build(study_options.GroupOptions, given).by
     if by and not required.checked:
         from calcheck.cli.study_commands import run_study
         from calcheck.studies import STUDIES
 
-        _require_groups_only(files, given)
+        for name in NOT_BY_GROUP:
+            if given.get(name):
+                raise OptionError(f"{flag_of(name)} does not apply to groups (--by): pass only one of them")
+        if len(files) > 1:
+            raise OptionError(f"--by compares groups of one FILE, got {len(files)} files")
         run_study(STUDIES["slices"], file=files[0], **given)
         return ()
     inputs_and_outputs.require_groups(given, by)
@@ -164,36 +181,6 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
         inputs_and_outputs.draw(report_picture(reports[0]), plot)
     _deliver(reports, given, [model for _, model in models if model is not None])
     return reports
-
-
-def _answer_merged(files: Sequence[str], given: dict[str, Any], required: check.Requirements) -> Sequence[Report]:
-    """Merge saved states, write the report of all their rows, and return it with the outcomes of rules."""
-    from calcheck.cli.study_commands import model_names
-    from calcheck.studies.page.document import IN_BATCHES, ModelReport
-
-    report = required.judge(merge_states(files, given, [*CHECKED, *PAGED]), None, inputs_and_outputs.make_run(given))
-    names = build(study_options.PageOptions, given).names or model_names(files, None)
-    _deliver([report], given, [ModelReport(" + ".join(names), report, no_map=IN_BATCHES)])
-    return [report]
-
-
-def _answer_monitored(states: Sequence[str], given: dict[str, Any], required: check.Requirements) -> Sequence[Report]:
-    """Check states of monitored models, write their reports, and return them."""
-    from calcheck.studies.monitor.document import monitor_document
-
-    _require_outputs(states, (), given, required)
-    reports = [check.state_report(file, required.rules, given) for file in states]
-    _deliver(reports, given, (), monitor_document)
-    return reports
-
-
-def _require_groups_only(files: Sequence[str], given: dict[str, Any]) -> None:
-    """Raise if an option is given that groups do not have, or several files."""
-    for name in NOT_BY_GROUP:
-        if given.get(name):
-            raise OptionError(f"{flag_of(name)} does not apply to groups (--by): pass only one of them")
-    if len(files) > 1:
-        raise OptionError(f"--by compares groups of one FILE, got {len(files)} files")
 
 
 def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
@@ -278,7 +265,11 @@ def _evaluated(
     name: str, file: str, source: FileSource, given: dict[str, Any], plan: Plan, pointwise: inputs_and_outputs.Pointwise
 ) -> tuple[Report, ModelReport | None]:
     """Return the report of a file with the outcomes of rules, and what a page shows of the model."""
-    rows = _rows_of_page() if plan.paged else None
+    rows = None
+    if plan.paged:
+        from calcheck.studies.page.document import EvaluatedRows
+
+        rows = EvaluatedRows()
     reason = (
         ""
         if inputs_and_outputs.streaming_requested(given)
@@ -298,12 +289,6 @@ def _evaluated(
             report = plan.slices.added(report, source, run)
         report = plan.required.judge(report, source, run)
     return report, _model(name, report, source, rows, given) if rows else None
-
-
-def _rows_of_page() -> EvaluatedRows:
-    from calcheck.studies.page.document import EvaluatedRows
-
-    return EvaluatedRows()
 
 
 def _evaluate_in_memory(

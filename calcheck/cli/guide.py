@@ -110,7 +110,9 @@ def show_guide(
         return
     name = topic.removesuffix(".md")
     if name not in guides:
-        raise OptionError(_unknown(topic, guides))
+        raise OptionError(
+            with_suggestion(f"there is no guide {topic!r}. Available guides: {', '.join(guides)}", topic, guides)
+        )
     _show(guides[name])
 
 
@@ -210,11 +212,6 @@ def _show(text: str) -> None:
     finally:
         if pipe:
             signal.signal(pipe, before)
-
-
-def _unknown(topic: str, guides: dict[str, str]) -> str:
-    """Return the message for a topic that no guide has."""
-    return with_suggestion(f"there is no guide {topic!r}. Available guides: {', '.join(guides)}", topic, guides)
 
 
 guide_command = make_command("guide", show_guide)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.io.file_source import FileSource
     from calcheck.predictions import Predictions
-    from calcheck.report import Input
 
 SHOWN = 3
 
@@ -174,10 +173,13 @@ def _found(source: FileSource) -> dict[str, str]:
     """Return a description of the file, by topic."""
     rows = source.predictions()
     read = source.input_info()
+    there = read.files[0].rows
+    parts = [f"{there:,} in the file"] if there != read.n + read.dropped else []
+    parts += [f"{read.dropped:,} dropped"] if read.dropped else []
     found = {
         "file": source.name + (f" ({source.file.count:,} files)" if source.file.count > 1 else ""),
         "format": ", ".join(filter(None, [source.file.format, read.layout])),
-        "rows": _counted(read),
+        "rows": f"{read.n:,}" + (f" ({', '.join(parts)})" if parts else ""),
         "predictions": read.predictive or "none found",
     }
     found |= read.columns
@@ -185,14 +187,6 @@ def _found(source: FileSource) -> dict[str, str]:
         kind = "embedding" if rows.has_embedding else "inputs"
         found["x"] += f" ({kind}, {rows.x.shape[1]:,} numbers a row, {rows.x.dtype})"
     return found
-
-
-def _counted(read: Input) -> str:
-    """Return the number of rows used, and the numbers of rows in the file and dropped."""
-    there = read.files[0].rows
-    parts = [f"{there:,} in the file"] if there != read.n + read.dropped else []
-    parts += [f"{read.dropped:,} dropped"] if read.dropped else []
-    return f"{read.n:,}" + (f" ({', '.join(parts)})" if parts else "")
 
 
 inspect_command = make_command(

@@ -98,7 +98,9 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     elsewhere = places.at is not None or places.grid is not None
     inputs_and_outputs.require_shown(given)
     narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
-    plot, plot_by = _picture_options(given)
+    plot, plot_by = build(options.PlotOptions, given).plot, build(options.PlotByOptions, given).plot_by or ()
+    if plot_by and not plot:
+        raise OptionError("--plot-by sets what the picture shows: also pass --plot FILE")
     also = () if elsewhere else plot_by
     source = inputs_and_outputs.open_source(file, given, [metric], narrow=narrow and not elsewhere, also=also)
     _require_polynomial(metric, source)
@@ -158,11 +160,3 @@ def _grid(size: int | None, source: FileSource) -> Source | None:
         return None
     with source.error_names():
         return grid_of(source, size, source.input_info().columns.get("x", "x"))
-
-
-def _picture_options(given: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:
-    """Return the file of the picture, and the columns along which it shows the metric."""
-    plot, by = build(options.PlotOptions, given).plot, build(options.PlotByOptions, given).plot_by or ()
-    if by and not plot:
-        raise OptionError("--plot-by sets what the picture shows: also pass --plot FILE")
-    return plot, by

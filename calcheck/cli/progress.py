@@ -20,37 +20,29 @@ class _Display:
         if self._progress is None:
             if time.monotonic() < self._appears:
                 return
-            self._progress = _appear()
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(BAR_WIDTH),
+                TaskProgressColumn(),
+                TimeRemainingColumn(compact=True),
+                TextColumn("left"),
+            )
+            progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            progress.start()
+            self._progress = progress
         if share < 1:
-            self._update(stage, share)
+            if stage not in self._tasks:
+                self._tasks[stage] = self._progress.add_task(stage, total=1.0)
+            self._progress.update(self._tasks[stage], completed=share)
         elif stage in self._tasks:
             self._progress.remove_task(self._tasks.pop(stage))
-
-    def _update(self, stage: str, share: float) -> None:
-        if stage not in self._tasks:
-            self._tasks[stage] = self._progress.add_task(stage, total=1.0)
-        self._progress.update(self._tasks[stage], completed=share)
 
     def close(self) -> None:
         if self._progress is not None:
             self._progress.stop()
-
-
-def _appear() -> Any:
-    """Show the display: stage, bar, share and time left."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(BAR_WIDTH),
-        TaskProgressColumn(),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left"),
-    )
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    progress.start()
-    return progress
 
 
 @contextmanager

@@ -269,19 +269,15 @@ class Settings:
             if name in found:
                 raise FileError(f"{where} is set twice: also as {found[name][1].partition(' ')[0]}")
             found[name] = (value, where)
-            self._require_allowed(name, value, where, commands)
+            command, option = next(self._meant(name, commands))
+            if option.by_hand:
+                raise FileError(
+                    f"{where} is not allowed: {option.by_hand} cannot be set in a file. Pass {option.flag} on the"
+                    f" command line, or set {variable(command, option)}"
+                )
+            if not any(_takes(each, value) for _, each in self._meant(name, commands)):
+                option.take(value, where)
         return found
-
-    def _require_allowed(self, name: str, value: Any, where: str, commands: Sequence[str]) -> None:
-        """Raise unless an option may be set in a file, and takes the value in at least one of the commands."""
-        command, option = next(self._meant(name, commands))
-        if option.by_hand:
-            raise FileError(
-                f"{where} is not allowed: {option.by_hand} cannot be set in a file. Pass {option.flag} on the command"
-                f" line, or set {variable(command, option)}"
-            )
-        if not any(_takes(each, value) for _, each in self._meant(name, commands)):
-            option.take(value, where)
 
     def _meant(self, name: str, commands: Sequence[str]) -> Iterator[tuple[str, Option]]:
         """Yield the commands that have an option, and the option of each."""

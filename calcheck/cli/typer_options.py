@@ -48,7 +48,11 @@ def select_format(context: Any, options: Sequence[Option]) -> None:
         return
     given = context.params["format"] if source_of(context, declared["format"]) == LEVELS[0] else None
     if not (suffixed := formats_of(output)):
-        _require_format(output, given)
+        suffix = PurePath(output).suffix.lower()
+        if given is None and suffix in DOCUMENTS:
+            known = ", ".join(dict.fromkeys(each.suffixes[0] for each in FORMATS.values()))
+            msg = f"--output {output}: no format has the extension {suffix}. Use one of {known}, or pass --format too"
+            raise OptionError(msg)
         return
     if given is not None and given not in suffixed:
         raise OptionError(
@@ -62,15 +66,6 @@ def select_format(context: Any, options: Sequence[Option]) -> None:
             f" formats: {', '.join(available)}"
         )
     context.params["format"] = given or suffixed[0]
-
-
-def _require_format(output: str, given: str | None) -> None:
-    """Raise if the suffix of an output file promises a document that no format is, and no format is given either."""
-    suffix = PurePath(output).suffix.lower()
-    if given is None and suffix in DOCUMENTS:
-        known = ", ".join(dict.fromkeys(each.suffixes[0] for each in FORMATS.values()))
-        msg = f"--output {output}: no format has the extension {suffix}. Use one of {known}, or pass --format too"
-        raise OptionError(msg)
 
 
 def source_of(context: Any, option: Option) -> str:
@@ -177,7 +172,8 @@ def make_command(
     command = typer.main.get_command(app)
     if not isinstance(command, Command):  # pragma: no cover - for type checkers
         raise TypeError(type(command))
-    command.options = _options_in(declared or ())
+    annotations = (getattr(parameter.annotation, "__metadata__", ()) for parameter in (declared or ()))
+    command.options = tuple(each for metadata in annotations for each in metadata if isinstance(each, Option))
     convert_options(command, command.options)
     return command
 
@@ -328,12 +324,6 @@ def _run(function: Callable[..., None], context: typer.Context, **given: Any) ->
         if (timeout := given.get("timeout")) is not None:
             limit_waiting(timeout)
         function(**given, settings=settings)
-
-
-def _options_in(declared: Sequence[inspect.Parameter]) -> tuple[Option, ...]:
-    """Return the options among the parameters of a command."""
-    annotations = (getattr(parameter.annotation, "__metadata__", ()) for parameter in declared)
-    return tuple(each for metadata in annotations for each in metadata if isinstance(each, Option))
 
 
 def _set(parameter: Any, **attributes: Any) -> None:

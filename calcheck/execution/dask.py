@@ -140,7 +140,10 @@ def _client(address: str) -> Iterator[Any]:
     from distributed.utils import LoopRunner
 
     try:
-        _require_connection(address)
+        parts = urlsplit(address if "://" in address else f"tcp://{address}")
+        if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
+            # distributed tries a refused connection again and again until its time limit
+            socket.create_connection((parts.hostname, parts.port), TIMEOUT_SECONDS).close()
         LoopRunner().run_sync(_require_scheduler, address)  # also in a notebook, which has a loop of its own
         client = Client(address, timeout=TIMEOUT_SECONDS)
     except Exception as error:
@@ -151,13 +154,6 @@ def _client(address: str) -> Iterator[Any]:
         raise OptionError(f"--dask {address}: no scheduler responds at this address ({reason})") from error
     with client:
         yield client
-
-
-def _require_connection(address: str) -> None:
-    """Raise if a connection is refused, which distributed tries again and again until its time limit."""
-    parts = urlsplit(address if "://" in address else f"tcp://{address}")
-    if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
-        socket.create_connection((parts.hostname, parts.port), TIMEOUT_SECONDS).close()
 
 
 async def _require_scheduler(address: str) -> None:

@@ -539,18 +539,13 @@ def reduce_locally(
 def run_settings(run: Run, *, subsample: int | None = None) -> dict[str, Any]:
     """Return the settings of a run for the report."""
     options = {each.name: getattr(run, each.field) for each in options_of(RunOptions)}
+    libraries = ["numpy", "scipy", "pyarrow", "scoringrules", *([] if run.device is None else ["torch"])]
     return {
         "seed": options.pop("seed"),
         "subsample": subsample,
         **options,
-        "versions": _versions(run),
+        "versions": {library: _version(library) for library in libraries},
     }
-
-
-def _versions(run: Run) -> dict[str, str]:
-    """Return the versions of the libraries used."""
-    libraries = ["numpy", "scipy", "pyarrow", "scoringrules", *([] if run.device is None else ["torch"])]
-    return {library: _version(library) for library in libraries}
 
 
 @cache

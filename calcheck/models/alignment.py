@@ -112,12 +112,6 @@ def _order(ids: AnyArray, theirs: AnyArray, names: tuple[str, str], id_name: str
         (repeated,) = theirs[[known.duplicated().argmax()]].tolist()
         raise DataError(f"{id_name}={repeated!r} occurs more than once in {names[1]}. Keep one row per id")
     order: Indices = known.get_indexer(ids)
-    _require_all_matched(ids, theirs, order, names, id_name)
-    return order
-
-
-def _require_all_matched(ids: AnyArray, theirs: AnyArray, order: Indices, names: tuple[str, str], id_name: str) -> None:
-    """Raise if a row of one file has no match in the other; ``order`` is -1 where a row has none."""
     unused = np.ones(len(theirs), dtype=bool)
     unused[order[order >= 0]] = False
     missing = ((*names, ids[order < 0], len(ids)), (*names[::-1], theirs[unused], len(theirs)))
@@ -125,6 +119,7 @@ def _require_all_matched(ids: AnyArray, theirs: AnyArray, order: Indices, names:
     if messages:
         remedy = "Models must have the same rows: remove the others from both files, e.g. with --filter"
         raise DataError(f"{'; '.join(messages)}. {remedy}")
+    return order
 
 
 def _lost(here: str, there: str, lost: list[Any], count: int, called: str) -> str:

@@ -110,7 +110,27 @@ def compare(
 
     def differences(chosen: Sequence[Metric[Any]], order: Sequence[str]) -> list[Result]:
         """Return the differences of models from the first of them."""
-        return _differences(chosen, order, found, evaluated, trusted, swaps=swaps, run=run)
+        first, *others = order
+        places = [(metric, name) for metric in chosen for name in others]
+        clusters = shared_clusters(order, evaluated, run)
+        pairs = []
+        for metric, name in places:
+            (own, own_rows), (theirs, their_rows) = (
+                evaluated[metric.info.name, first],
+                evaluated[metric.info.name, name],
+            )
+            ideal = targets(*(found[metric.info.name, each] for each in (first, name)))
+            pairs.append(ModelPair(metric, (own, theirs), (own_rows, their_rows), ideal, clusters[name]))
+        return [
+            _difference(
+                found[pair.metric.info.name, first],
+                found[pair.metric.info.name, name],
+                pair,
+                inferred,
+                (*trusted, *_elsewhere(pair)),
+            )
+            for pair, (_, name), inferred in zip(pairs, places, compare_pairs(pairs, run, swaps=swaps), strict=True)
+        ]
 
     pairs = differences(valid, names)
     best = _best(valid, names, found, pairs, differences, run.confidence)
@@ -238,37 +258,6 @@ def _skipped(names: Sequence[str], reports: Sequence[Report]) -> list[Skipped]:
             text = "; ".join(f"{name}: {each.reason}" for name, each in by_model.items())
             found.append(Skipped(metric=metric, code="error", reason=text))
     return found
-
-
-def _differences(
-    metrics: Sequence[Metric[Any]],
-    names: Sequence[str],
-    found: dict[tuple[str, str], Result],
-    evaluated: Evaluated,
-    notes: tuple[Message, ...],
-    *,
-    swaps: int | None,
-    run: Run,
-) -> list[Result]:
-    """Return the differences of each model from the first, metric by metric."""
-    first, *others = names
-    places = [(metric, name) for metric in metrics for name in others]
-    clusters = shared_clusters(names, evaluated, run)
-    pairs = []
-    for metric, name in places:
-        (own, own_rows), (theirs, their_rows) = evaluated[metric.info.name, first], evaluated[metric.info.name, name]
-        ideal = targets(*(found[metric.info.name, each] for each in (first, name)))
-        pairs.append(ModelPair(metric, (own, theirs), (own_rows, their_rows), ideal, clusters[name]))
-    return [
-        _difference(
-            found[pair.metric.info.name, first],
-            found[pair.metric.info.name, name],
-            pair,
-            inferred,
-            (*notes, *_elsewhere(pair)),
-        )
-        for pair, (_, name), inferred in zip(pairs, places, compare_pairs(pairs, run, swaps=swaps), strict=True)
-    ]
 
 
 def targets(first: Result, second: Result) -> tuple[float, float] | None:

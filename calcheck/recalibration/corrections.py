@@ -469,17 +469,12 @@ def assign_folds(rows: Predictions, folds: int, *, seed: int = 0, dependence: Ro
         y = rows.targets()
         words = hash_rows([y.reshape(len(y), -1), rows.distributions().hashes(seed)], seed)
         labels, order = np.arange(len(rows)), np.argsort(words, kind="stable")
-    fold = _shared(labels, order, folds)
-    if len(np.unique(fold)) < folds:
-        what = f"different values of {stated.columns[0]!r}" if stated.columns else "rows"
-        raise DataError(f"{len(order):,} {what} are too few for {folds} folds. Pass a smaller --folds, or more rows")
-    return fold
-
-
-def _shared(labels: Indices, order: Indices, folds: int) -> Indices:
-    """Return the folds of rows, if groups in this order are shared out so that folds have about equally many rows."""
     counts = np.bincount(labels)[order]
     before = np.cumsum(counts) - counts / 2
     fold_of_group = np.empty(len(order), np.intp)
     fold_of_group[order] = np.minimum((before / len(labels) * folds).astype(np.intp), folds - 1)
-    return fold_of_group[labels]
+    fold = fold_of_group[labels]
+    if len(np.unique(fold)) < folds:
+        what = f"different values of {stated.columns[0]!r}" if stated.columns else "rows"
+        raise DataError(f"{len(order):,} {what} are too few for {folds} folds. Pass a smaller --folds, or more rows")
+    return fold

@@ -39,7 +39,7 @@ def require_other_rows(fitted: Predictions, others: Predictions) -> None:
     count = int(shared.sum())
     by_chance = not with_keys and others.distributions().is_discrete
     if count > (BY_CHANCE * len(second) if by_chance else 0):
-        row = int(others.row_numbers()[_place(others, second[shared][0], with_keys=with_keys)])
+        row = int(others.row_numbers()[int(np.argmax(_hashes(others, with_keys=with_keys) == second[shared][0]))])
         how = "key and target" if with_keys else "target and prediction"
         raise DataError(
             f"{count:,} rows are also among those to which the correction is fitted (the same {how}; the first is row"
@@ -51,10 +51,6 @@ def _contents(rows: Predictions, *, with_keys: bool) -> Words:
     """Return the hashes of the contents that occur once."""
     different, counts = np.unique(_hashes(rows, with_keys=with_keys), return_counts=True)
     return np.asarray(different[counts == 1])
-
-
-def _place(rows: Predictions, content: np.uint64, *, with_keys: bool) -> int:
-    return int(np.argmax(_hashes(rows, with_keys=with_keys) == content))
 
 
 def _hashes(rows: Predictions, *, with_keys: bool) -> Words:

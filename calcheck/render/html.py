@@ -128,19 +128,14 @@ def _table(table: blocks.Table) -> Iterator[str]:
     if table.title:
         yield element("caption", escape(table.title))
     heads = _row(element("th", escape(column.head), _class(column)) for column in table.columns)
-    yield element("thead", _groups(table) + heads)
+    groups = blocks.column_groups(table)
+    cells = (f'<th class="group" colspan="{count}" scope="colgroup">{escape(name)}</th>' for name, count in groups)
+    yield element("thead", (_row(cells) if groups else "") + heads)
     yield "<tbody>"
     for row in blocks.shown_rows(table):
         yield _row(map(_cell, row, table.columns))
     yield "</tbody>"
     yield "</table>"
-
-
-def _groups(table: blocks.Table) -> str:
-    """Return the row of heads above columns that belong together; an empty string if there are none."""
-    groups = blocks.column_groups(table)
-    cells = (f'<th class="group" colspan="{count}" scope="colgroup">{escape(name)}</th>' for name, count in groups)
-    return _row(cells) if groups else ""
 
 
 def _cell(cell: blocks.Cell, column: blocks.Column) -> str:

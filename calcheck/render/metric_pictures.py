@@ -95,7 +95,10 @@ def metric_picture(report: Report, result: Result) -> Picture | None:
         curves = tuple(replace(curve, p_value=None) for curve in curves)
     result = replace(result, curves=curves)
     panels = tuple(panel for curve in curves for panel in PANELS[curve.name](result, curve, band))
-    title = _title(result)
+    expected = [] if result.reference is None else [f"expected {number(result.reference)}"]
+    p = [] if p_value(result) == ABSENT else [f"p {p_value(result)}"]
+    verdict = [] if result.verdict == "none" else [result.verdict]
+    title = ", ".join([f"{name_with_unit(result)}: {number(result.number)}", *expected, *p, *verdict])
     return Picture(panels, title, _expected(report, result), f"{title}. {result.summary}")
 
 
@@ -147,14 +150,6 @@ def _with_input_names(curve: Curve, read: Input) -> Curve:
     inputs = read.columns.get("x", "inputs")
     first, *second = inputs.split(", ") if curve.x2 and inputs.count(", ") == 1 else (inputs,)
     return replace(curve, x_name=first, x2_name=second[0] if second else f"{inputs}, second column")
-
-
-def _title(result: Result) -> str:
-    """Return the value with its reference, p-value and verdict, as far as they are known."""
-    expected = [] if result.reference is None else [f"expected {number(result.reference)}"]
-    p = [] if p_value(result) == ABSENT else [f"p {p_value(result)}"]
-    verdict = [] if result.verdict == "none" else [result.verdict]
-    return ", ".join([f"{name_with_unit(result)}: {number(result.number)}", *expected, *p, *verdict])
 
 
 def _titled(text: str, curve: Curve) -> str:
@@ -275,16 +270,11 @@ def _map(result: Result, curve: Curve, band: str) -> list[Panel]:
     maps = [_cells(result, curve, values, worst, _titled(f"{result.metric}{marked}", curve))]
     if len(set(expected)) > 1:
         maps.append(_cells(result, curve, expected, [], EQUAL if band.endswith(EQUAL) else PERFECT))
-    outside = _outside(curve)
+    limits = zip(numbers(curve.y), numbers(curve.low), numbers(curve.high), strict=False)
+    outside = [value if value < low or value > high else NAN for value, low, high in limits]
     if any(isfinite(value) for value in outside):
         maps.append(_cells(result, curve, outside, [], f"outside {band}"))
     return maps
-
-
-def _outside(curve: Curve) -> list[float]:
-    """Return the values that are outside the band, and gaps for the others; empty without a band."""
-    limits = zip(numbers(curve.y), numbers(curve.low), numbers(curve.high), strict=False)
-    return [value if value < low or value > high else NAN for value, low, high in limits]
 
 
 def _cells(result: Result, curve: Curve, values: Sequence[float], points: Sequence[Mark], title: str) -> Panel:

@@ -41,7 +41,9 @@ def _parts(block: blocks.Block) -> Iterator[RenderableType]:
     """Yield a block as parts with an empty line between them."""
     match block:
         case blocks.Source():
-            yield _source(block)
+            names, text = [safe_text(name, "bold") for name in block.files], safe_text(block.text)
+            one = _lines([names[0] + safe_text(f" · {block.text}")], no_wrap=True) if len(names) == 1 else None
+            yield (one or _lines([*names, text], no_wrap=True))
         case blocks.Answer():
             yield from _answer(block)
         case blocks.Paragraph():
@@ -56,13 +58,6 @@ def _parts(block: blocks.Block) -> Iterator[RenderableType]:
             yield _lines(safe_text(line, "dim") for line in block.lines)
         case blocks.Notes():
             yield _grid((("note", line) for line in block.lines), gap=1)
-
-
-def _source(block: blocks.Source) -> Text:
-    """Return the name of a file and its content on one line, or several names above the content."""
-    names, text = [safe_text(name, "bold") for name in block.files], safe_text(block.text)
-    one = _lines([names[0] + safe_text(f" · {block.text}")], no_wrap=True) if len(names) == 1 else None
-    return one or _lines([*names, text], no_wrap=True)
 
 
 def _answer(block: blocks.Answer) -> Iterator[RenderableType]:
@@ -175,7 +170,10 @@ def _fit(table: blocks.Table, width: int) -> Iterator[blocks.Table]:
     elif table.overflow == "split":
         yield from (blocks.select_columns(table, [*range(table.keys), *places]) for places in _stacked(table, width))
     elif table.overflow == "omit":
-        yield blocks.select_columns(table, _important(table, width))
+        widths, places = _widths(table), list(range(len(table.columns)))
+        while sum(widths[place] for place in places) - GAP > width and len(places) > max(table.keys, 1):
+            places.remove(max(places[table.keys :], key=lambda place: (table.columns[place].rank, place)))
+        yield blocks.select_columns(table, places)
     else:
         yield table
 
@@ -184,14 +182,6 @@ def _by_first_cell(table: blocks.Table) -> Iterator[blocks.Table]:
     """Yield a table for each group of rows, with the first cell as its title."""
     for first, rows in groupby(table.rows, key=lambda row: row[0].text):
         yield blocks.Table(table.columns[1:], tuple(row[1:] for row in rows), first)
-
-
-def _important(table: blocks.Table, width: int) -> list[int]:
-    """Return the columns that fit in a line, without those with the highest ranks."""
-    widths, places = _widths(table), list(range(len(table.columns)))
-    while sum(widths[place] for place in places) - GAP > width and len(places) > max(table.keys, 1):
-        places.remove(max(places[table.keys :], key=lambda place: (table.columns[place].rank, place)))
-    return places
 
 
 def _stacked(table: blocks.Table, width: int) -> Iterator[list[int]]:

@@ -178,21 +178,16 @@ def _described(predictive: Predictive) -> dict[str, Any]:
             names = [level_name(level) for level in predictive.levels]
             return {name: predictive.values[:, place] for place, name in enumerate(names)}
         case Intervals():
-            return _limits(predictive)
+            named = [np.format_float_positional(level) for level in predictive.levels]
+            columns = {} if predictive.point is None else {"prediction": predictive.point}
+            for side, values in {"lower": predictive.lower, "upper": predictive.upper}.items():
+                columns |= {f"{side}_{level}": values[:, place] for place, level in enumerate(named)}
+            return columns
         case Independent() if (normal := predictive.normal()) is not None:
             return {"mean": normal[0], "std": normal[1]}
         case _:
             spelling, parameters = predictive.parameters()
             return {"dist": np.full(len(predictive), spelling), **parameters}
-
-
-def _limits(intervals: Intervals) -> dict[str, Any]:
-    """Return the columns of intervals, whose names have the levels."""
-    named = [np.format_float_positional(level) for level in intervals.levels]
-    columns = {} if intervals.point is None else {"prediction": intervals.point}
-    for side, values in {"lower": intervals.lower, "upper": intervals.upper}.items():
-        columns |= {f"{side}_{level}": values[:, place] for place, level in enumerate(named)}
-    return columns
 
 
 def _table(columns: dict[str, Any], *, flat: bool) -> pa.Table:

@@ -14,7 +14,7 @@ import numpy as np
 from calcheck.errors import DataError, Message, ValuesError
 from calcheck.execution.run import Run, reduce_batches
 from calcheck.predictions import Predictions, Source
-from calcheck.statistics.groups import Groups, Means, MeanTerm
+from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.typing import AnyArray, Values
 
 Arrays = Mapping[str, AnyArray]
@@ -180,7 +180,10 @@ def central_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
         if groups is None:
             away = np.stack(values, axis=1) - [each.mean() for each in values]
             return np.asarray(away.T @ away)
-        return _in_groups(groups, values, n)
+        shares = groups.membership()
+        blocks = [[shares.T @ (groups.by_class(one * other)[:, None] * shares) for other in values] for one in values]
+        means = np.concatenate([groups.sums(each) for each in values]) / n
+        return np.block(blocks) - n * np.outer(means, means)
 
 
 def fourth_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
@@ -195,14 +198,6 @@ def fourth_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
         columns = np.stack([ones, *(ones if term.values is None else term.values for term in terms.values())], axis=1)
         pairs = (columns[:, :, None] * columns[:, None]).reshape(n, -1)
         return np.asarray(pairs.T @ pairs)
-
-
-def _in_groups(groups: Groups, values: list[Values], n: int) -> Values:
-    """Return the centered sums of products over groups, (c k, c k) for c columns, from sums over classes."""
-    shares = groups.membership()
-    blocks = [[shares.T @ (groups.by_class(one * other)[:, None] * shares) for other in values] for one in values]
-    means = np.concatenate([groups.sums(each) for each in values]) / n
-    return np.block(blocks) - n * np.outer(means, means)
 
 
 ColumnOf = Callable[[Predictions], Values]

@@ -313,7 +313,11 @@ def merge(states: Sequence[tuple[str, State]]) -> State:
     (name, total), *others = states
     files = {file.sha256: name for file in total.input.files if file.role == "predictions"}
     for called, other in others:
-        _require_same_settings(name, total, called, other)
+        if difference := _difference(total, other):
+            msg = (
+                f"{name} and {called} cannot be merged: {difference}. Create the second with --settings-from the first"
+            )
+            raise errors.OptionError(msg)
         for file in other.input.files:
             if file.role == "predictions" and file.sha256 in files:
                 msg = f"{called} and {files[file.sha256]} both contain the rows of {file.path}, which would count twice"
@@ -331,13 +335,6 @@ def merge(states: Sequence[tuple[str, State]]) -> State:
         total.noticed = max(filter(None, (total.noticed, other.noticed)), key=lambda each: each.ratio, default=None)
         total.warnings = tuple(dict.fromkeys([*total.warnings, *other.warnings]))
     return total
-
-
-def _require_same_settings(name: str, first: State, called: str, other: State) -> None:
-    """Raise if two states have different settings."""
-    if difference := _difference(first, other):
-        msg = f"{name} and {called} cannot be merged: {difference}. Create the second with --settings-from the first"
-        raise errors.OptionError(msg)
 
 
 def _difference(first: State, other: State) -> str:

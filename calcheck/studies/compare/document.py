@@ -23,18 +23,6 @@ def comparison_document(report: Report) -> document.Document:
 
 def _blocks(report: Report) -> Iterator[document.Block]:
     yield document.source(report.input)
-    values = _values(report)
-    yield values
-    yield from document.marks_in([values], ("best", "best"), ("second", "second"))
-    yield from (_parts(results) for results in decompositions(report).values())
-    yield _differences(report)
-    for best in report.best:
-        yield document.Paragraph(f"{best.dataset}: {best.text}" if best.dataset else best.text)
-    yield from document.note_blocks(_notes(report))
-
-
-def _values(report: Report) -> document.Table:
-    """Return a table with models as rows and metrics as columns, for each data set side by side."""
     by_metric = _by_metric(report)
     columns = [
         document.Column(name, "right", _better(results), unit(results[0]), dataset)
@@ -47,7 +35,14 @@ def _values(report: Report) -> document.Table:
         )
         for model, *own in zip(_models(report), *by_metric.values(), strict=True)
     ]
-    return document.Table((document.Column("model"), *columns), tuple(rows), overflow="split", keys=1)
+    values = document.Table((document.Column("model"), *columns), tuple(rows), overflow="split", keys=1)
+    yield values
+    yield from document.marks_in([values], ("best", "best"), ("second", "second"))
+    yield from (_parts(results) for results in decompositions(report).values())
+    yield _differences(report)
+    for best in report.best:
+        yield document.Paragraph(f"{best.dataset}: {best.text}" if best.dataset else best.text)
+    yield from document.note_blocks(_notes(report))
 
 
 def _parts(results: Sequence[Result]) -> document.Table:

@@ -80,7 +80,12 @@ def trend(
 ) -> Report:
     """Return metrics of a series of files, and their changes from the first."""
     places = list(positions or range(len(sources)))
-    _require_places(places, len(sources))
+    count = len(sources)
+    if count < 2:  # noqa: PLR2004 - a trend needs two
+        raise OptionError("a trend needs at least two files, got one")
+    if len(places) != count or any(later <= earlier for earlier, later in pairwise(places)):
+        listed = ", ".join(f"{place:g}" for place in places)
+        raise OptionError(f"--positions needs {count} increasing numbers, one per file, got {listed}")
     run = run or Run()
     reasons = {metric: incomparable_reason(metric, sources) for metric in metrics}
     metrics = [metric for metric, reason in reasons.items() if not reason]
@@ -98,15 +103,6 @@ def trend(
         skipped=tuple(skipped),
         overall=None,
     )
-
-
-def _require_places(places: Sequence[float], count: int) -> None:
-    """Raise unless there are at least two files, each with a position, and positions increase."""
-    if count < 2:  # noqa: PLR2004 - a trend needs two
-        raise OptionError("a trend needs at least two files, got one")
-    if len(places) != count or any(later <= earlier for earlier, later in pairwise(places)):
-        listed = ", ".join(f"{place:g}" for place in places)
-        raise OptionError(f"--positions needs {count} increasing numbers, one per file, got {listed}")
 
 
 def _series(metric: Metric[Any], labels: Sequence[str], reports: Sequence[Report]) -> list[Result]:

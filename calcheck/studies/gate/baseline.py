@@ -36,7 +36,13 @@ class NotWorse:
     def gate(self, now: Result, stored: Result) -> Gate:
         """Return the gate that is violated by a value that is worse than the stored one."""
         before, after = (loss(each.orientation, each.value, each.reference, each.alternative) for each in (stored, now))
-        values = self._values(now, stored)
+        sides = {now.metric: now, f"base.{now.metric}": stored}
+        names = ("value", "reference") if now.orientation == "reference" else ("value",)
+        values = {
+            side if side == now.metric and name == "value" else f"{side}.{name}": getattr(result, name)
+            for side, result in sides.items()
+            for name in names
+        }
         if now.orientation == "none":
             passed, found = True, "not judged, because no value is better"
         elif before is None or after is None or stored.value is None:
@@ -56,36 +62,20 @@ class NotWorse:
             values=values,
         )
 
-    @staticmethod
-    def _values(now: Result, stored: Result) -> dict[str, float | str | None]:
-        """Return the numbers that the comparison uses."""
-        sides = {now.metric: now, f"base.{now.metric}": stored}
-        names = ("value", "reference") if now.orientation == "reference" else ("value",)
-        return {
-            side if side == now.metric and name == "value" else f"{side}.{name}": getattr(result, name)
-            for side, result in sides.items()
-            for name in names
-        }
-
     def _allows(self, metric: str, worse: float, value: float) -> tuple[bool, str]:
         """Return whether a worsening is allowed, and the reason."""
         difference = self.differences.get(metric)
         if difference is not None and difference.interval == "bca":
-            return _contains_zero(difference, self.confidence)
+            low, high = difference.low or 0.0, difference.high or 0.0
+            contains = low <= 0 <= high
+            interval = f"[{format_value(low)}, {format_value(high)}]"
+            what = f"the paired {100 * self.confidence:.4g} % interval of the difference, {interval},"
+            return contains, f"{what} {'contains' if contains else 'does not contain'} 0"
         if difference is not None and difference.p_value is not None:
             return _is_insignificant(difference.p_value, 1 - self.confidence)
         room = self.tolerance.room(value)
         reasons = [self.unpaired] if difference is None else [each.text for each in difference.warnings]
         return worse <= room, f"at most {format_value(room)} is allowed ({reasons[0]})"
-
-
-def _contains_zero(difference: Inference, confidence: float) -> tuple[bool, str]:
-    """Return whether an interval of the difference in loss contains 0, and that in words."""
-    low, high = difference.low or 0.0, difference.high or 0.0
-    contains = low <= 0 <= high
-    interval = f"[{format_value(low)}, {format_value(high)}]"
-    what = f"the paired {100 * confidence:.4g} % interval of the difference, {interval},"
-    return contains, f"{what} {'contains' if contains else 'does not contain'} 0"
 
 
 def _is_insignificant(p_value: float, alpha: float) -> tuple[bool, str]:

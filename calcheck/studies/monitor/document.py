@@ -6,7 +6,7 @@ from calcheck.core.number_text import exponential
 from calcheck.render import document
 from calcheck.render.document import answer_to, gates_table
 from calcheck.render.numbers_and_notes import ABSENT, headline, name_with_unit, notes, number, results_by
-from calcheck.report import HorizonEvidence, Monitor, Report, Result
+from calcheck.report import HorizonEvidence, Report, Result
 
 QUESTION = "Can the uncertainties still be trusted?"
 MOST_WINDOWS = 40  # Maximum number of windows in a table
@@ -35,7 +35,17 @@ def _blocks(report: Report) -> Iterator[document.Block]:
         yield gates_table(report.gates)
     yield from _windows(results_of(report, "window"), settings["window"])
     if len(found.horizons) > 1:
-        yield _horizons(found, results_of(report, "horizon"))
+        results = results_of(report, "horizon")
+        metrics = next(iter(results.values()), [])
+        columns = (
+            document.Column("horizon", "right"),
+            document.Column("rows", "right"),
+            document.Column("e-value", "right"),
+            document.Column("largest", "right"),
+            *_columns(metrics),
+        )
+        rows = tuple((*_evidence(each), *_cells(results.get(str(each.horizon), []))) for each in found.horizons)
+        yield document.Table(columns, rows, "horizons", "omit", keys=4, remedy="--format csv")
     legend = [E_LEGEND.format(threshold=found.threshold, percent=100 * settings["level"])]
     if any(result.reference_low is not None for result in report.results):
         legend.append(EXPECTED_LEGEND.format(percent=100 * settings["confidence"]))
@@ -79,20 +89,6 @@ def is_outside(result: Result) -> bool:
     """Return whether a value is outside the range of a right model."""
     low, high = result.reference_low, result.reference_high
     return None not in (result.value, low, high) and not low <= result.value <= high  # type: ignore[operator]
-
-
-def _horizons(found: Monitor, results: dict[str, list[Result]]) -> document.Table:
-    """Return a table with one line per horizon."""
-    metrics = next(iter(results.values()), [])
-    columns = (
-        document.Column("horizon", "right"),
-        document.Column("rows", "right"),
-        document.Column("e-value", "right"),
-        document.Column("largest", "right"),
-        *_columns(metrics),
-    )
-    rows = tuple((*_evidence(each), *_cells(results.get(str(each.horizon), []))) for each in found.horizons)
-    return document.Table(columns, rows, "horizons", "omit", keys=4, remedy="--format csv")
 
 
 def _evidence(each: HorizonEvidence) -> tuple[document.Cell, ...]:

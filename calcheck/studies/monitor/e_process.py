@@ -100,26 +100,21 @@ def concatenate(pieces: Sequence[tuple[str, History]]) -> History:
     """Return the history of several pieces, which follow each other in time for each horizon."""
     total = pieces[0][1]
     for (before, _), (name, piece) in pairwise(pieces):
-        _require_later(total, piece, before, name)
+        if total.times.dtype.kind != piece.times.dtype.kind:
+            raise DataError(f"the times of {before} and of {name} are of different kinds: dates and numbers")
+        for horizon in np.unique(piece.horizons):
+            known, new = (each.times[each.horizons == horizon] for each in (total, piece))
+            if not len(known) or known.max() < new.min():
+                continue
+            last, first = time_texts(np.array([known.max(), new.min()]))
+            what = "again" if (known == new.min()).any() else "out of order"
+            raise DataError(
+                f"{name} has rows of {first} {what}: {before} ends at {last}. All rows of a time are in one file, and"
+                " files follow each other in time"
+            )
         parts = {each.name: [getattr(total, each.name), getattr(piece, each.name)] for each in fields(History)}
         total = History(**{key: np.concatenate(values) for key, values in parts.items()})
     return total.take(np.lexsort([total.horizons, total.times]))
-
-
-def _require_later(total: History, piece: History, before: str, name: str) -> None:
-    """Raise unless the times of each horizon of a piece are after those before it."""
-    if total.times.dtype.kind != piece.times.dtype.kind:
-        raise DataError(f"the times of {before} and of {name} are of different kinds: dates and numbers")
-    for horizon in np.unique(piece.horizons):
-        known, new = (each.times[each.horizons == horizon] for each in (total, piece))
-        if not len(known) or known.max() < new.min():
-            continue
-        last, first = time_texts(np.array([known.max(), new.min()]))
-        what = "again" if (known == new.min()).any() else "out of order"
-        raise DataError(
-            f"{name} has rows of {first} {what}: {before} ends at {last}. All rows of a time are in one file, and files"
-            " follow each other in time"
-        )
 
 
 SHAPES = np.exp(np.linspace(-1, 1, 9))

@@ -119,42 +119,33 @@ def read_monitor_state(path: str) -> MonitorState:
     """Return a state from a file, without executing any code from it."""
     header, arrays = archives.read_archive(path, archives.MONITOR_STATE)
     with archives.damage_as_error(path):
-        return _state(header, arrays)
-
-
-def _state(header: dict[str, Any], arrays: Arrays) -> MonitorState:
-    unit = DATE_UNIT if from_json(bool, header["dates"], "dates") else "float64"
-    found = {name: archives.from_arrays(name, kind, arrays) for name, kind in ARRAYS.items()}
-    known, windows, horizons = found.values()
-    known = _sound(replace(known, times=known.times.astype(unit)))
-    options = MonitorOptions(**{name: header["options"][name] for name in ("time", "window", "horizon")})
-    windows, horizons = _groups("windows", windows, unit), _groups("horizons", horizons, "int64")
-    if options.window is None and not np.isin(windows.keys, known.steps).all():
-        raise ValueError("its groups of times do not match")
-    return MonitorState(
-        options=options,
-        metrics=tuple(METRICS[each["metric"]].from_options(dict(each["options"])) for each in header["metrics"]),
-        history=known,
-        windows=windows,
-        horizons=horizons,
-        **archives.from_header(MonitorState, ("input", *SIMPLE), header),
-    )
+        unit = DATE_UNIT if from_json(bool, header["dates"], "dates") else "float64"
+        found = {name: archives.from_arrays(name, kind, arrays) for name, kind in ARRAYS.items()}
+        history, windows, horizons = found.values()
+        history = replace(history, times=history.times.astype(unit))
+        shapes = {each.name: getattr(history, each.name).shape for each in fields(History)}
+        t = len(history)
+        columns = {"log_densities": DENSITIES, "means": 2, "components": 4}
+        if not t or shapes != {name: (t, columns[name]) if name in columns else (t,) for name in shapes}:
+            raise ValueError("its arrays do not match")
+        options = MonitorOptions(**{name: header["options"][name] for name in ("time", "window", "horizon")})
+        windows, horizons = _groups("windows", windows, unit), _groups("horizons", horizons, "int64")
+        if options.window is None and not np.isin(windows.keys, history.steps).all():
+            raise ValueError("its groups of times do not match")
+        return MonitorState(
+            options=options,
+            metrics=tuple(METRICS[each["metric"]].from_options(dict(each["options"])) for each in header["metrics"]),
+            history=history,
+            windows=windows,
+            horizons=horizons,
+            **archives.from_header(MonitorState, ("input", *SIMPLE), header),
+        )
 
 
 def _groups(name: str, found: GroupSums, unit: str) -> GroupSums:
     if any(each.ndim != 2 or len(each) != len(found.keys) for each in (found.rows[:, None], *found.sums.values())):  # noqa: PLR2004
         raise ValueError(f"its sums by {name} do not match")
     return replace(found, keys=found.keys.astype(unit))
-
-
-def _sound(history: History) -> History:
-    """Return the history if its arrays match."""
-    shapes = {each.name: getattr(history, each.name).shape for each in fields(History)}
-    t = len(history)
-    columns = {"log_densities": DENSITIES, "means": 2, "components": 4}
-    if not t or shapes != {name: (t, columns[name]) if name in columns else (t,) for name in shapes}:
-        raise ValueError("its arrays do not match")
-    return history
 
 
 DEFAULT_WINDOWS = 20

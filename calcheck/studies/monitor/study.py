@@ -136,7 +136,8 @@ def observe(
     rows = source.predictions()
     if reason := inapplicable_reason(METRICS["pit"], rows):
         raise DataError(f"the e-process {reason}")
-    times, horizons = _times(rows, options), _horizons(rows, options)
+    column = str(options.time)
+    times, horizons = parse_times(column, _column(rows, column), rows.row_numbers()), _horizons(rows, options)
     _require_once(rows, times, horizons)
     history = summarize(rows, times, horizons, run)
     name = monitor_state.file_name(source.input_info())
@@ -147,6 +148,9 @@ def observe(
     simulation = NullSimulator(rows, run)
     applicable, skipped = _applicable(source, metrics, run, replicates=bool(len(simulation)))
     windows, by_horizon = _add_up(applicable, simulation, (starts, horizons), run)
+    predictive = rows.distributions()
+    shape = () if predictive.shape_is_known else (ASSUMED_SHAPE,)
+    quantiles = () if predictive.quantile_levels is None else (AT_QUANTILES,)
     found = monitor_state.MonitorState(
         input=source.input_info(),
         options=replace(options, level=MonitorOptions().level),
@@ -157,14 +161,9 @@ def observe(
         horizons=by_horizon,
         null_metrics=tuple(each.name for each in applicable if each.has_null),
         skipped=skipped,
-        warnings=_warnings(source, rows),
+        warnings=(*data_warnings(source, predictive), *shape, *quantiles),
     )
     return found if earlier is None else monitor_state.join_states([earlier, found])
-
-
-def _times(rows: Predictions, options: MonitorOptions) -> AnyArray:
-    name = str(options.time)
-    return parse_times(name, _column(rows, name), rows.row_numbers())
 
 
 def _horizons(rows: Predictions, options: MonitorOptions) -> NDArray[np.int64]:
@@ -201,13 +200,6 @@ def _column(rows: Predictions, name: str) -> AnyArray:
     if name not in rows.columns:
         raise DataError(f"there is no column {name!r} with one value per row")
     return np.asarray(rows.columns[name])
-
-
-def _warnings(source: Source, rows: Predictions) -> tuple[Message, ...]:
-    predictive = rows.distributions()
-    shape = () if predictive.shape_is_known else (ASSUMED_SHAPE,)
-    quantiles = () if predictive.quantile_levels is None else (AT_QUANTILES,)
-    return (*data_warnings(source, predictive), *shape, *quantiles)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def _stages(results: Sequence[Result], rows: str) -> document.Table:
     names = dict.fromkeys(name for stage in stages for name in by_stage[stage])
     cells = tuple(
         (
-            document.Cell(_named(by_stage, name)),
+            document.Cell(next(name_with_unit(found[name]) for found in by_stage.values() if name in found)),
             *(cell for stage in stages for cell in _stage_cells(by_stage[stage].get(name))),
             document.Cell(_expected(by_stage[stages[-1]].get(name))),
         )
@@ -116,10 +116,6 @@ def _stages(results: Sequence[Result], rows: str) -> document.Table:
         document.Column("expected", "right", rank=1),
     )
     return document.Table(columns, cells, TITLES[rows].format(rows), "omit", keys=1, remedy="--format csv")
-
-
-def _named(by_stage: dict[str, dict[str, Result]], name: str) -> str:
-    return next(name_with_unit(found[name]) for found in by_stage.values() if name in found)
 
 
 def _stage_cells(result: Result | None) -> tuple[document.Cell, document.Cell]:

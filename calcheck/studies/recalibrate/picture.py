@@ -34,7 +34,12 @@ def _panels(report: Report, found: RecalibrationMap) -> Iterator[Panel]:
     for rows in groups:
         same = [result for result in report.results if result.slice.get("rows") == rows and result.metric == "ece"]
         if curves := [result for result in same if "curve" in result.details]:
-            yield _reliability(curves, rows)
+            marks: list[Mark] = [Rule(y=0)]
+            for result in curves:
+                points = result.details["curve"]
+                gaps = [point["observed"] - point["level"] for point in points]
+                marks.append(Line([point["level"] for point in points], gaps, str(result.slice["stage"])))
+            yield Panel(tuple(marks), Axis("level"), Axis("share below − level"), f"quantile reliability, {rows}")
     for step in found.steps:
         yield from (_correction(curve, step.kind) for curve in step.curves())
 
@@ -49,16 +54,6 @@ def _choice(differences: Sequence[Result], chosen: str) -> Panel:
     points = Points(values, places, "", low, high, horizontal=True)
     label = f"change of {name_with_unit(differences[0])}"
     return Panel((Rule(x=0), points), Axis(label), Axis(names=names), "methods, out of fold")
-
-
-def _reliability(results: Sequence[Result], rows: str) -> Panel:
-    """Return the panel of the quantile reliability before and after, as a difference from the level."""
-    marks: list[Mark] = [Rule(y=0)]
-    for result in results:
-        points = result.details["curve"]
-        gaps = [point["observed"] - point["level"] for point in points]
-        marks.append(Line([point["level"] for point in points], gaps, str(result.slice["stage"])))
-    return Panel(tuple(marks), Axis("level"), Axis("share below − level"), f"quantile reliability, {rows}")
 
 
 def _correction(curve: StepCurve, method: str) -> Panel:

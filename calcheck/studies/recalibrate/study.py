@@ -34,7 +34,20 @@ def run(request: Request) -> Answer:
     """Return the report of a correction that is fitted, or of a stored one; write what was asked for."""
     files = request.options(CorrectionOptions)
     if files.map is not None:
-        return _apply(request, files, read_map(files.map))
+        found = read_map(files.map)
+        file = request.data("file")
+        source = request.open_other(file, None, found.columns, judges())
+        _require_outputs(request, files, source)
+        judged = _with_targets(source)
+        if judged is None and files.corrected is None:
+            raise FileError(f"{source.name}: {source.missing()[0]}")
+        report = None
+        if judged is not None:
+            with request.run(source) as run:
+                report = judge_map(source, found, run=run)
+        if files.corrected is not None:
+            _write(request, file, found, files.corrected)
+        return Answer(report, (found,), source)
     options = with_inputs(request.options(RecalibrationOptions), request.data("inputs"), request.data("by"))
     metrics, to = request.metrics(judges()), request.data("to")
     source = request.open(request.data("file"), metrics, also=options.columns)
@@ -54,23 +67,6 @@ def with_inputs(options: RecalibrationOptions, inputs: str | None, by: Sequence[
     if inputs is None or by:
         return options
     return replace(options, by=(*options.by, *(name.strip() for name in inputs.split(","))))
-
-
-def _apply(request: Request, files: CorrectionOptions, found: corrections.RecalibrationMap) -> Answer:
-    """Apply a stored correction, and return what it changes if there are targets."""
-    file = request.data("file")
-    source = request.open_other(file, None, found.columns, judges())
-    _require_outputs(request, files, source)
-    judged = _with_targets(source)
-    if judged is None and files.corrected is None:
-        raise FileError(f"{source.name}: {source.missing()[0]}")
-    report = None
-    if judged is not None:
-        with request.run(source) as run:
-            report = judge_map(source, found, run=run)
-    if files.corrected is not None:
-        _write(request, file, found, files.corrected)
-    return Answer(report, (found,), source)
 
 
 def _with_targets(source: Source | None) -> Source | None:

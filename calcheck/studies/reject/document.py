@@ -19,9 +19,22 @@ def _blocks(report: Report) -> Iterator[Block]:
     curves = [_curves(results) for results in results_by(report.results, "metric").values()]
     yield from curves
     yield from marks_in(curves, ("best", "below the band of random rejection"))
-    yield _areas([result for result in report.results if result.slice["rejected"] == AREA])
+    rows = []
+    areas = [result for result in report.results if result.slice["rejected"] == AREA]
+    for metric, own in results_by(areas, "metric").items():
+        for criterion, (area, *gain) in results_by(own, "by").items():
+            gained = (number(gain[0].value), interval(gain[0]), p_value(gain[0])) if gain else ("", "", "")
+            rows.append(row_of(metric, criterion, number(area.value), interval(area), *gained))
+    title = "area under the curve, and its difference from random rejection"
+    yield _table(title, ("metric", "by"), ("area", "interval", "− random", "interval", "p"), rows, keys=2)
     if thresholds := [result for result in report.results if "threshold" in result.slice]:
-        yield _thresholds(thresholds)
+        rows = []
+        for criterion, own in results_by(thresholds, "by").items():
+            subset = own[0].slice
+            texts = (number(subset["threshold"]), f"{subset['rows']:,}", subset["rejected"])
+            rows.append(row_of(criterion, *texts, *(number(result.number) for result in own)))
+        numbers = ("threshold", "retained", "rejected", *results_by(thresholds, "metric"))
+        yield _table("thresholds", ("by",), numbers, rows, keys=1)
     yield from note_blocks(notes(report))
 
 
@@ -47,28 +60,6 @@ def _curves(results: Sequence[Result]) -> Table:
 
 def _value(result: Result, chance: Result | None) -> Cell:
     return Cell(number(result.number), "best" if chance and _is_less(result, chance) else "")
-
-
-def _areas(results: Sequence[Result]) -> Table:
-    """Return the table of the areas under the curves, and their differences from random rejection."""
-    rows = []
-    for metric, own in results_by(results, "metric").items():
-        for criterion, (area, *gain) in results_by(own, "by").items():
-            gained = (number(gain[0].value), interval(gain[0]), p_value(gain[0])) if gain else ("", "", "")
-            rows.append(row_of(metric, criterion, number(area.value), interval(area), *gained))
-    title = "area under the curve, and its difference from random rejection"
-    return _table(title, ("metric", "by"), ("area", "interval", "− random", "interval", "p"), rows, keys=2)
-
-
-def _thresholds(results: Sequence[Result]) -> Table:
-    """Return the table of thresholds: the value of each criterion up to which rows are retained."""
-    rows = []
-    for criterion, own in results_by(results, "by").items():
-        subset = own[0].slice
-        texts = (number(subset["threshold"]), f"{subset['rows']:,}", subset["rejected"])
-        rows.append(row_of(criterion, *texts, *(number(result.number) for result in own)))
-    numbers = ("threshold", "retained", "rejected", *results_by(results, "metric"))
-    return _table("thresholds", ("by",), numbers, rows, keys=1)
 
 
 def curve_results(results: Sequence[Result]) -> list[Result]:

@@ -274,7 +274,12 @@ def reject(
 ) -> Report:
     """Return metrics after rejecting the rows with the largest values of criteria, in steps [CCE C.1, Fig. 7]."""
     steps, cce = steps or RejectionGrid(), cce or Cce()
-    _require_means(metrics)
+    for metric in metrics:
+        if metric.info.interval != "bca" or "y" not in metric.info.needs:
+            raise OptionError(
+                "--metrics must be means of errors over rows, e.g. mae, rmse, nll or crps, got"
+                f" {metric.info.name}, which is not"
+            )
     run, place, found = run or Run(), at or source, list[Any]()
     bare = replace(run.quiet(), resamples=0, replicates=0)
     report = evaluate(place, metrics, run=bare, sink=lambda metric, _, rows: found.append((metric, rows)))
@@ -296,16 +301,6 @@ def reject(
         settings={**report.settings, **settings, "resamples": run.resamples},
         results=tuple(results),
     )
-
-
-def _require_means(metrics: Sequence[Metric[Any]]) -> None:
-    """Raise unless each metric compares predictions with targets, and is a function of means over rows."""
-    for metric in metrics:
-        if metric.info.interval != "bca" or "y" not in metric.info.needs:
-            raise OptionError(
-                "--metrics must be means of errors over rows, e.g. mae, rmse, nll or crps, got"
-                f" {metric.info.name}, which is not"
-            )
 
 
 def _input(source: Source, at: Source | None) -> Input:

@@ -20,8 +20,9 @@ def slices_picture(report: Report) -> Picture:
     slices = list(dict.fromkeys(_name(result) for result in known))
     what = "regions" if is_search(report) else "groups"
     panels = [_panel(results, slices) for results in results_by(known, "metric").values()]
+    found = [result for result in report.results if result.curves]
     return Picture(
-        (*panels, *_maps(report)),
+        (*panels, *[_map(result.curves[0], result.curves[1], str(result.slice["score"])) for result in found]),
         f"Metrics by {what[:-1]}",
         f"The {what} of a right model lie near the line, where there is one.",
         f"Values of metrics in {what} of the rows, with their intervals and verdicts.",
@@ -53,12 +54,6 @@ def _points(results: Sequence[Result], slices: Sequence[str], name: str) -> Poin
     return Points(values, places, name, low, high, horizontal=True)
 
 
-def _maps(report: Report) -> list[Panel]:
-    """Return the map of the columns of the first region with its outline, if the report has one."""
-    found = [result for result in report.results if result.curves]
-    return [_map(result.curves[0], result.curves[1], str(result.slice["score"])) for result in found]
-
-
 def _map(cells: Curve, region: Curve, score: str) -> Panel:
     """Return the map of the deviations of cells: blue and orange cells deviate in opposite directions."""
     starts = ([float(each) for each in cells.x], cells.x2)
@@ -77,13 +72,8 @@ def _map(cells: Curve, region: Curve, score: str) -> Panel:
         Axis(name, low=min(start), high=max(stop))
         for name, start, stop in zip((cells.x_name, cells.x2_name), starts, (cells.stop, cells.stop2), strict=True)
     )
-    return Panel((colored, *_outline(region)), x, y, "region that deviates most")
-
-
-def _outline(region: Curve) -> list[Line]:
-    """Return the sides of a region."""
     (left, right, low, high) = (float(each[0]) for each in (region.x, region.stop, region.x2, region.stop2))
     sides = [((left, right), (each, each)) for each in (low, high)] + [
         ((each, each), (low, high)) for each in (left, right)
     ]
-    return [Line(x, y, dashed=True) for x, y in sides]
+    return Panel((colored, *[Line(x, y, dashed=True) for x, y in sides]), x, y, "region that deviates most")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -174,13 +174,10 @@ class TreeSearch:
 def _verdicts(results: Sequence[Result]) -> dict[str, str]:
     """Return what is wrong in each group, in words."""
     return {
-        group: partition.describe_faults(by_metric) or (NO_FAULT if _is_judged(by_metric) else NOT_JUDGED)
+        group: partition.describe_faults(by_metric)
+        or (NO_FAULT if any(each.verdict != "none" for each in by_metric.values()) else NOT_JUDGED)
         for group, by_metric in by_group(results).items()
     }
-
-
-def _is_judged(results: Mapping[str, Result]) -> bool:
-    return any(each.verdict != "none" for each in results.values())
 
 
 def _ancestors(nodes: Sequence[Node], number: int) -> list[int]:
@@ -406,7 +403,14 @@ class SearchedRows:
     ) -> None:
         self.source, self.options, self.run = source, options, run
         self.rows = source.predictions()
-        self._require_distributions()
+        predictive = self.rows.distributions()
+        open_ = predictive.quantile_levels is not None or predictive.interval_levels is not None
+        if open_ or not predictive.shape_is_known:
+            remedy = "compare groups with --by" if open_ else "state it with --error-dist"
+            msg = f"a search needs the whole distribution of each row, which the file does not state: {remedy}"
+            raise DataError(msg)
+        if predictive.targets > 1 or self.rows.repeated:
+            raise DataError("a search needs one target per row")
         self.simulation = NullSimulator(self.rows, run)
         if cannot_reject(len(self.simulation), "greater", run.confidence):
             msg = f"{len(self.simulation)} replicates cannot show a fault at a confidence of {run.confidence:g}"
@@ -416,17 +420,6 @@ class SearchedRows:
         self.skipped = tuple(
             Skipped(metric=each.info.name, code="inapplicable", reason=reason) for each, reason in reasons if reason
         )
-
-    def _require_distributions(self) -> None:
-        """Raise unless the distributions are fully specified and there is one target per row."""
-        predictive = self.rows.distributions()
-        open_ = predictive.quantile_levels is not None or predictive.interval_levels is not None
-        if open_ or not predictive.shape_is_known:
-            remedy = "compare groups with --by" if open_ else "state it with --error-dist"
-            msg = f"a search needs the whole distribution of each row, which the file does not state: {remedy}"
-            raise DataError(msg)
-        if predictive.targets > 1 or self.rows.repeated:
-            raise DataError("a search needs one target per row")
 
     @property
     def columns(self) -> tuple[str, ...]:

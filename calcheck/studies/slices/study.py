@@ -22,7 +22,20 @@ def run(request: Request) -> Report:
     """Return the report of groups, or of the regions that a search finds if no columns form groups."""
     options, search = request.options(SliceOptions), request.options(SearchOptions)
     cuts, refit = cuts_of(options.by), request.options(RefitOptions).refit
-    _require_one_study(request, search, cuts, refit=refit)
+    if not cuts and refit:
+        raise OptionError("--refit applies to groups: also pass the columns that form them, e.g. --by sex")
+    mixed = {
+        "--by compares groups, and --columns are those in which regions are searched: pass only one of them": (
+            search.columns
+        ),
+        "--by compares groups, and --depth is that of a tree of regions: pass only one of them": search.depth,
+        "--pointwise writes the clusters and the regions of a search: omit --by, or use the --filter of a group": (
+            request.data("pointwise")
+        ),
+    }
+    for msg, given in mixed.items():
+        if cuts and given:
+            raise OptionError(msg)
     require_weighable(request.options(WeightOptions).weights, cuts)
     metrics, _ = request.weighted(request.metrics(GROUP_METRICS))
     source = request.open(
@@ -45,24 +58,6 @@ def run(request: Request) -> Report:
         return report
     known = source.predictions().columns
     return request.with_commands(report, [cut.resolve(known).column for cut in cuts])
-
-
-def _require_one_study(request: Request, search: SearchOptions, cuts: Sequence[Cut], *, refit: bool) -> None:
-    """Raise if options of groups and of a search are mixed."""
-    if not cuts and refit:
-        raise OptionError("--refit applies to groups: also pass the columns that form them, e.g. --by sex")
-    mixed = {
-        "--by compares groups, and --columns are those in which regions are searched: pass only one of them": (
-            search.columns
-        ),
-        "--by compares groups, and --depth is that of a tree of regions: pass only one of them": search.depth,
-        "--pointwise writes the clusters and the regions of a search: omit --by, or use the --filter of a group": (
-            request.data("pointwise")
-        ),
-    }
-    for msg, given in mixed.items():
-        if cuts and given:
-            raise OptionError(msg)
 
 
 def cuts_of(by: Sequence[str] | None) -> list[Cut]:

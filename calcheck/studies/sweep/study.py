@@ -455,7 +455,13 @@ def from_values(name: str, values: Any, metric: type[Metric[Any]]) -> SweptSetti
     list are lists: ``("levels", [[0.1, 0.9], [0.5]])``.
     """
     spelled = name.rstrip("_")
-    _require_named(name, metric)
+    named = {option.field: option for option in options_of(metric)}
+    known = {SUBSAMPLE, *named, *(option.name for option in named.values())}
+    parts = [part.strip().replace("-", "_") for part in name.split(TIE)]
+    if unknown := [part for part in parts if part not in known or (part == SUBSAMPLE and len(parts) > 1)]:
+        there = (*named, SUBSAMPLE)
+        msg = f"{metric.info.name} has no setting {unknown[0]!r} to vary (settings: {', '.join(there)})"
+        raise OptionError(with_suggestion(msg, unknown[0], [each for each in there if each != unknown[0]]))
     if isinstance(values, str) and values.strip():
         return parse(f"{spelled}={values}", metric)
     listed = list(values) if isinstance(values, Iterable) else []
@@ -464,30 +470,14 @@ def from_values(name: str, values: Any, metric: type[Metric[Any]]) -> SweptSetti
         msg = f"{name} is varied over a list of values, or a range as text such as '0.001..1', got {values!r}"
         raise OptionError(msg)
     if name == SUBSAMPLE:
-        _require_sizes(plain)
+        for value in plain:
+            if isinstance(value, str) or (isinstance(value, float) and 0 < value <= 1):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                msg = f"{SUBSAMPLE} takes fractions of the rows, such as 0.25, or whole numbers of rows, got {value!r}"
+                raise OptionError(msg)
     separator = ";" if any(option.name == spelled and option.listed for option in options_of(metric)) else ","
     return parse(f"{spelled}={separator.join(_listed(value, spelled) for value in plain)}", metric)
-
-
-def _require_named(name: str, metric: type[Metric[Any]]) -> None:
-    """Raise unless a metric has the setting, or all settings of a text that joins them."""
-    named = {option.field: option for option in options_of(metric)}
-    known = {SUBSAMPLE, *named, *(option.name for option in named.values())}
-    parts = [part.strip().replace("-", "_") for part in name.split(TIE)]
-    if unknown := [part for part in parts if part not in known or (part == SUBSAMPLE and len(parts) > 1)]:
-        there = (*named, SUBSAMPLE)
-        msg = f"{metric.info.name} has no setting {unknown[0]!r} to vary (settings: {', '.join(there)})"
-        raise OptionError(with_suggestion(msg, unknown[0], [each for each in there if each != unknown[0]]))
-
-
-def _require_sizes(values: Sequence[Any]) -> None:
-    """Raise unless values are fractions or numbers of rows, or text."""
-    for value in values:
-        if isinstance(value, str) or (isinstance(value, float) and 0 < value <= 1):
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            msg = f"{SUBSAMPLE} takes fractions of the rows, such as 0.25, or whole numbers of rows, got {value!r}"
-            raise OptionError(msg)
 
 
 def _listed(value: Any, name: str) -> str:
