@@ -1,3 +1,21 @@
-"""What every room uses: the version, text, checks, memory, descriptions of metrics."""
+"""What every room uses: the version, text, checks, memory, descriptions of metrics, modules that load when used."""
 
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["LazyModule", "__version__", "sc"]
 __version__ = "0.1.0"
+
+
+class LazyModule(ModuleType):
+    """Stands for the module of the same name, which is loaded when an attribute is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self.__name__), name)
+
+
+if TYPE_CHECKING:
+    from scipy import special as sc
+else:
+    sc = LazyModule("scipy.special")

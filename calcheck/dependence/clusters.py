@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import CalcheckError, DataError, Message, OptionError, listed_columns
 from calcheck.execution.run import RowDependence, Run
@@ -66,13 +67,11 @@ class Clusters:
         Source: Hesterberg (2015), The American Statistician 69, 371-386: expanded percentile intervals. Satterthwaite
         (1946), Biometrics Bulletin 2, 110-114.
         """
-        from scipy.special import ndtr, stdtrit
-
         freedom, count = self.degrees_of_freedom, len(self)
         if effective is not None and effective < count:
             freedom = min(freedom, max(FEWEST_FREEDOM, 2 * count * effective / (count - effective) - 1))
-        critical = stdtrit(freedom, (1 + confidence) / 2) * np.sqrt(self.variance_factor)
-        return min(float(2 * ndtr(critical) - 1), 1 - 1e-9)
+        critical = sc.stdtrit(freedom, (1 + confidence) / 2) * np.sqrt(self.variance_factor)
+        return min(float(2 * sc.ndtr(critical) - 1), 1 - 1e-9)
 
     def sums(self, values: Values) -> Values:
         """Return the sums of values (n, ...) by cluster, (G, ...)."""
@@ -96,9 +95,7 @@ def degrees_of_freedom(members: Values | Indices) -> Values:
 
 def t_scales(uniform: Values, freedom: Values | float) -> Values:
     """Return factors that turn normal noise into Student's t, given levels of their distribution, and its freedom."""
-    from scipy.special import chdtri
-
-    return np.asarray(np.sqrt(freedom / chdtri(freedom, uniform)))
+    return np.asarray(np.sqrt(freedom / sc.chdtri(freedom, uniform)))
 
 
 MOST_LAGS = 5_000  # Autocorrelations of a fitted model that are summed
@@ -120,9 +117,7 @@ class Autoregression:
     @property
     def chance(self) -> float:
         """Upper limit of the probability that a series of independent numbers fits as well, in [0, 1]."""
-        from scipy.special import chdtrc
-
-        return min([1.0, *(factor * float(chdtrc(freedom, statistic)) for factor, freedom, statistic in self.tests)])
+        return min([1.0, *(factor * float(sc.chdtrc(freedom, statistic)) for factor, freedom, statistic in self.tests)])
 
     @classmethod
     def fit(cls, series: Values) -> "Autoregression":

@@ -9,6 +9,7 @@ from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.validation import require_moderate, require_positive
 from calcheck.distributions import special
 from calcheck.distributions.base import Predictive
@@ -325,15 +326,13 @@ class Cauchy(LocationScale):
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
         """Return Re w((d + i scale) sqrt(gamma)) with d = p - loc and the Faddeeva function w: a Voigt profile."""
-        from scipy.special import wofz
-
         away = special.in_lengths(points[:, 0] - self.loc[:, None], gamma[..., 0])
-        return np.asarray(wofz(away + 1j * special.in_lengths(self.scale[:, None], gamma[..., 0])).real)
+        return np.asarray(sc.wofz(away + 1j * special.in_lengths(self.scale[:, None], gamma[..., 0])).real)
 
     def kernel_norm(self, gamma: Values) -> Values:
-        from scipy.special import erfcx
-
-        return np.asarray(erfcx(2 * special.in_lengths(self.scale, gamma[0])))  # Y - Y' is Cauchy with twice the scale
+        return np.asarray(
+            sc.erfcx(2 * special.in_lengths(self.scale, gamma[0]))
+        )  # Y - Y' is Cauchy with twice the scale
 
     def describe(self) -> list[str]:
         return special.describe_parameters("Cauchy({}, {})", self.loc, self.scale)
@@ -396,18 +395,14 @@ class StudentT(LocationScale):
         return bool(self.df[0] > 1 and (self.df == self.df[0]).all())
 
     def standard_cdf(self, z: Values) -> Values:
-        from scipy.special import stdtr
-
-        return np.asarray(stdtr(self.df, z))
+        return np.asarray(sc.stdtr(self.df, z))
 
     def standard_log_density(self, z: Values) -> Values:
         log_power = np.log1p(z**2 / self.df)
         return np.asarray(-(self.df + 1) / 2 * log_power - np.log(2 * np.pi) / 2 + special.log_half_step(self.df / 2))
 
     def standard_quantile(self, p: Values | float) -> Values:
-        from scipy.special import stdtrit
-
-        return np.asarray(stdtrit(self.df, p))
+        return np.asarray(sc.stdtrit(self.df, p))
 
     def standard_moments(self, order: int) -> Values:
         """Return E Z^k = E Z^(k - 2) (k - 1) df / (df - k) for even k and 0 for odd k, (n, order + 1)."""
@@ -485,21 +480,19 @@ class StudentT(LocationScale):
         The lower limit neglects values of s that have little probability, or for which the normal distributions are so
         wide that the kernel mean, at most sqrt(s / (2 gamma scale^2)), is negligible.
         """
-        from scipy.special import gammainccinv, gammaincinv, gammaln
-
         df = np.clip(self.df, *DF_RANGE)
         shape = df / 2
-        power = gammaln(shape + 1) - shape * np.log(shape)  # P(s < x) <= x^shape e^-power
+        power = sc.gammaln(shape + 1) - shape * np.log(shape)  # P(s < x) <= x^shape e^-power
         width = (
             np.log(np.maximum(special.in_lengths(self.scale, np.asarray(gamma)), 1 / special.FARTHEST)) + np.log(2) / 2
         )
         with np.errstate(divide="ignore"):  # quantiles underflow where the other bounds are sharp
             lows = (
-                np.log(gammaincinv(shape, NEGLIGIBLE) / shape),
+                np.log(sc.gammaincinv(shape, NEGLIGIBLE) / shape),
                 (np.log(NEGLIGIBLE) + power) / shape,
                 (np.log(NEGLIGIBLE) + power + width) / (shape + 0.5),
             )
-            high = np.log(gammainccinv(shape, NEGLIGIBLE) / shape)
+            high = np.log(sc.gammainccinv(shape, NEGLIGIBLE) / shape)
         low = np.max(lows, axis=0)
         strip = np.minimum(STRIP, 2 * np.sqrt(DIGITS / df))
         step = 2 * np.pi * strip / (DIGITS - shape * np.log(np.cos(strip)))
@@ -520,11 +513,9 @@ class StudentT(LocationScale):
 
 def _log_beta_ratio(df: Values) -> Values:
     """Return log(B(1/2, df / 2) / B(1/2, df - 1/2)) for df in [1, 1.5], as the integral of its derivative."""
-    from scipy.special import digamma
-
     half = (np.minimum(df, CLOSE) - 1) / 4
     at = (np.minimum(df, CLOSE) / 2 + half)[:, None] + half[:, None] * NODES
-    return np.asarray(half * ((digamma(at + 0.5) - digamma(at)) @ WEIGHTS))
+    return np.asarray(half * ((sc.digamma(at + 0.5) - sc.digamma(at)) @ WEIGHTS))
 
 
 @dataclass(frozen=True, eq=False)

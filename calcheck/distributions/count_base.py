@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.validation import require, require_counts, require_finite, require_positive
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.row_random import Random
@@ -303,10 +304,8 @@ class Counts(Predictive):
 
     def _closed_quantile(self, p: float | Values) -> Values:
         """Return the quantiles, searched from those of the gamma distribution with the same two moments."""
-        from scipy.special import gammaincinv
-
         mean, spread = self.mode(), self.spread()
-        guess = np.floor(gammaincinv((mean / spread) ** 2, p) * (spread**2 / mean))
+        guess = np.floor(sc.gammaincinv((mean / spread) ** 2, p) * (spread**2 / mean))
         for _ in range(NEWTON_STEPS):
             slope = np.exp(self.log_prob(guess))
             missing = np.divide(p - self.cdf(guess), slope, out=np.zeros_like(guess), where=slope > 0)

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.count_base import WIDE_FROM, Counts
@@ -48,18 +49,14 @@ class Poisson(Counts):
         return self.spread() >= WIDE_FROM
 
     def wide_below(self, last: Values) -> Values:
-        from scipy.special import pdtr
-
-        return np.where(last < self.rate_, pdtr(last, self.rate_), 1 - gamma_below(last + 1, self.rate_))
+        return np.where(last < self.rate_, sc.pdtr(last, self.rate_), 1 - gamma_below(last + 1, self.rate_))
 
     def wide_shortfall(self, y: Values) -> Values:
         return self.rate_ * np.exp(self.log_prob(y))
 
     def wide_pairs(self) -> Values:
         """Return rate e^(-2 rate) (I_0(2 rate) + I_1(2 rate)) (T. Ramasubban, 1958, The mean difference)."""
-        from scipy.special import i0e, i1e
-
-        return np.asarray(self.rate_ * (i0e(2 * self.rate_) + i1e(2 * self.rate_)))
+        return np.asarray(self.rate_ * (sc.i0e(2 * self.rate_) + sc.i1e(2 * self.rate_)))
 
     def log_weight(self, k: Values, rows: Indices) -> Values:
         positive = np.maximum(k, 1)
@@ -187,15 +184,16 @@ class NegativeBinomial(Counts):
         If mean / std is so large that this function is inaccurate or fails, return the first-order
         Edgeworth expansion, whose error is then below 1e-11.
         """
-        from scipy.special import betainc, betaincc, ndtr
-
         total, std = self.mu + self.size, self.std()
-        few, many = betainc(self.size, last + 1, self.size / total), betaincc(last + 1, self.size, self.mu / total)
+        few, many = (
+            sc.betainc(self.size, last + 1, self.size / total),
+            sc.betaincc(last + 1, self.size, self.mu / total),
+        )
         score = (last + 0.5 - self.mu) / std
         skewness = (1 + 2 * self.mu / self.size) / std
         bend = skewness / 6 * (score**2 - 1) * np.exp(-(score**2) / 2) / np.sqrt(2 * np.pi)
         exact = np.where(self.size < self.mu, few, many)
-        return np.where(self.mu > NORMAL_FROM * std, ndtr(score) - bend, exact)
+        return np.where(self.mu > NORMAL_FROM * std, sc.ndtr(score) - bend, exact)
 
     def wide_shortfall(self, y: Values) -> Values:
         return self.mu * (1 + y / self.size) * np.exp(self.log_prob(y))
@@ -350,13 +348,11 @@ class DoublePoisson(Counts):
 
     def wide_quantiles(self, p: Values) -> Values:
         """Return quantiles by cubic interpolation in the normal scores; the relation is nearly linear."""
-        from scipy.special import ndtri
-
         (lower, upper), _ = self._sums
-        scores = np.where(lower < upper, ndtri(lower), -ndtri(upper))
+        scores = np.where(lower < upper, sc.ndtri(lower), -sc.ndtri(upper))
         quantiles = np.empty(p.shape)
         for row, (k, at, mass, levels) in enumerate(
-            zip(self._limits, scores, self._weighted_masses(self._limits)[0], ndtri(p), strict=True)
+            zip(self._limits, scores, self._weighted_masses(self._limits)[0], sc.ndtri(p), strict=True)
         ):
             known = np.isfinite(at) & (mass > 0)
             slopes = np.exp(-(at[known] ** 2) / 2) / np.sqrt(2 * np.pi) / mass[known]

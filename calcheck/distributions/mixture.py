@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions.continuous import Continuous
 from calcheck.distributions.row_random import Random
@@ -67,15 +68,11 @@ class Mixture(Continuous):
 
     def _below(self, y: Values, sign: int) -> Values:
         """Return P(Y_i < y_i) for sign 1 and P(Y_i > y_i) for sign -1, (n,), accurate for small probabilities."""
-        from scipy.special import ndtr
-
-        return np.asarray(np.sum(self.weight * ndtr(sign * self._standard(y)), axis=1))
+        return np.asarray(np.sum(self.weight * sc.ndtr(sign * self._standard(y)), axis=1))
 
     def log_prob(self, y: Values) -> Values:
-        from scipy.special import logsumexp
-
         log_density = -0.5 * self._standard(y) ** 2 - np.log(self.scale) - 0.5 * np.log(2 * np.pi)
-        return np.asarray(logsumexp(log_density, axis=1, b=self.weight))
+        return np.asarray(sc.logsumexp(log_density, axis=1, b=self.weight))
 
     def crps(self, y: Values) -> Values:
         """Return E|Y - y| - E|Y - Y'| / 2, computed from normal differences (E. P. Grimit et al., 2006)."""
@@ -91,9 +88,7 @@ class Mixture(Continuous):
 
     def quantile(self, p: float) -> Values:
         """Return the quantiles to rounding, by bisection between the quantiles of the components."""
-        from scipy.special import ndtri
-
-        ends = self.loc + self.scale * float(ndtri(p))
+        ends = self.loc + self.scale * float(sc.ndtri(p))
         low, high = ends.min(axis=1), ends.max(axis=1)
         sign = 1 if p <= 1 / 2 else -1
         fine = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(ends).max(axis=1), self.scale.min(axis=1))
@@ -138,18 +133,14 @@ class Mixture(Continuous):
 
 def _mean_distance(away: Values, scale: Values) -> Values:
     """Return E|X| for X ~ N(away, scale^2)."""
-    from scipy.special import erf
-
     z = away / (np.sqrt(2) * scale)
-    return np.asarray(scale * np.sqrt(2 / np.pi) * np.exp(-(z**2)) + away * erf(z))
+    return np.asarray(scale * np.sqrt(2 / np.pi) * np.exp(-(z**2)) + away * sc.erf(z))
 
 
 def from_logits(loc: Values, scale: Values, logits: Values) -> Mixture:
     """Return the distributions with weights softmax(logits)."""
-    from scipy.special import softmax
-
     require_moderate("logits", logits)
-    return Mixture(loc, scale, softmax(logits, axis=-1))
+    return Mixture(loc, scale, sc.softmax(logits, axis=-1))
 
 
 def from_weights(loc: Values, scale: Values, weight: Values | None = None) -> Mixture:

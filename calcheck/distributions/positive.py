@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.validation import LARGEST, LEAST, UNIT, require, require_moderate, require_positive
 from calcheck.distributions.continuous import Continuous
 from calcheck.distributions.row_random import Random
@@ -86,13 +87,11 @@ class _Quadrature:
     """Quadrature of kernel means and norms of distributions for one gamma."""
 
     def __init__(self, family: Positive, gamma: float) -> None:
-        from scipy.special import ndtr, ndtri
-
         self.family, self.gamma, self.length = family, gamma, 1 / np.sqrt(2 * gamma)
-        reach = float(-ndtri(NEGLIGIBLE))
+        reach = float(-sc.ndtri(NEGLIGIBLE))
         scores = np.linspace(-reach, reach, SCORES)
         with np.errstate(divide="ignore", over="ignore"):  # quantiles may underflow or overflow
-            logs = np.stack([np.log(family.quantile(float(ndtr(score)))) for score in scores], axis=1)
+            logs = np.stack([np.log(family.quantile(float(sc.ndtr(score)))) for score in scores], axis=1)
         self.logs = np.clip(
             logs, np.log(CONSTANT * self.length), max(LARGEST_BOUND, np.log(self.length))
         )  # (n, SCORES)
@@ -263,9 +262,7 @@ class Gamma(Positive):
         return np.asarray((y - self.mean()) * (2 * below - 1) + self.scale * (2 * density - pairs))
 
     def quantile(self, p: float) -> Values:
-        from scipy.special import gammaincinv
-
-        return np.asarray(self.scale * gammaincinv(self.shape, p))
+        return np.asarray(self.scale * sc.gammaincinv(self.shape, p))
 
     def sample(self, rng: Random, size: int) -> Values:
         return rng.gamma(self.shape[:, None], self.scale[:, None], (len(self), size))
@@ -310,25 +307,19 @@ class Weibull(Positive):
         require_positive("scale", self.scale)
 
     def mean(self) -> Values:
-        from scipy.special import gamma
-
-        return np.asarray(self.scale * gamma(1 + 1 / self.c))
+        return np.asarray(self.scale * sc.gamma(1 + 1 / self.c))
 
     def std(self) -> Values:
         """Return the standard deviations, from E Y^2 = scale^2 Gamma(1 + 2 / c), without cancellation for large c."""
-        from scipy.special import gammaln
-
         with np.errstate(over="ignore"):
-            root = self.scale * np.exp(gammaln(1 + 2 / self.c) / 2)
+            root = self.scale * np.exp(sc.gammaln(1 + 2 / self.c) / 2)
         return np.asarray(root * np.sqrt(-np.expm1(-log_moment_ratio(1 / self.c))))
 
     def raw_moments(self, order: int) -> Values:
         """Return scale^k Gamma(1 + k / c), (n, order + 1)."""
-        from scipy.special import gamma
-
         k = np.arange(order + 1)
         with np.errstate(over="ignore"):
-            return np.asarray(self.scale[:, None] ** k * gamma(1 + k / self.c[:, None]))
+            return np.asarray(self.scale[:, None] ** k * sc.gamma(1 + k / self.c[:, None]))
 
     def _exponential(self, y: Values) -> Values:
         """Return (y / scale)^c, (n,); 0 for y <= 0."""
@@ -357,12 +348,10 @@ class Weibull(Positive):
         The smaller of Y and Y' is a Weibull distribution with the scale 2^(-1 / c) scale, so the CRPS is
         y (2 F(y) - 1) - 2 E(Y) P(1 + 1 / c, t) + E(Y) 2^(-1 / c).
         """
-        from scipy.special import gammainc, gammaln
-
         t, power = self._exponential(y), 1 / self.c
         with np.errstate(over="ignore", divide="ignore"):  # products may be finite where the mean is not
-            below = np.exp(gammaln(1 + power) + np.log(gammainc(1 + power, t)))
-            least = np.exp(gammaln(1 + power) - power * np.log(2))
+            below = np.exp(sc.gammaln(1 + power) + np.log(sc.gammainc(1 + power, t)))
+            least = np.exp(sc.gammaln(1 + power) - power * np.log(2))
         return np.asarray(y * (1 - 2 * np.exp(-t)) + self.scale * (least - 2 * below))
 
     def quantile(self, p: float) -> Values:
@@ -386,11 +375,9 @@ def log_moment_ratio(x: Values) -> Values:
 
     For small x, about pi^2 x^2 / 6, it is the sum of zeta(k) (2^k - 2) (-x)^k / k over k >= 2.
     """
-    from scipy.special import gammaln, zeta
-
     small, k = np.minimum(x, SERIES_BELOW), np.arange(2, TERMS + 2)
-    series = np.polynomial.polynomial.polyval(-small, [0, 0, *(zeta(k) * (2.0**k - 2) / k)])
-    return np.where(x < SERIES_BELOW, series, gammaln(1 + 2 * x) - 2 * gammaln(1 + x))
+    series = np.polynomial.polynomial.polyval(-small, [0, 0, *(sc.zeta(k) * (2.0**k - 2) / k)])
+    return np.where(x < SERIES_BELOW, series, sc.gammaln(1 + 2 * x) - 2 * sc.gammaln(1 + x))
 
 
 ROUNDING = 1e-9  # Tolerance of logarithms
@@ -439,9 +426,7 @@ class LogNormal(Positive):
         return (log_y - self.mu) / self.sigma
 
     def cdf(self, y: Values) -> Values:
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(self._score(y)))
+        return np.asarray(sc.ndtr(self._score(y)))
 
     def log_density(self, y: Values, rows: Indices) -> Values:
         sigma, log_y = self.sigma[rows, None], np.log(y)
@@ -455,25 +440,21 @@ class LogNormal(Positive):
         rearranged to the mean times (y / mean - 1) E(w) + E(w) - E(w - sigma) - erf(sigma / 2). For large sigma,
         factors are combined so that none overflows unless their product does.
         """
-        from scipy.special import erf, erfcx, log_ndtr
-
         score, sigma = self._score(y), self.sigma
         with np.errstate(over="ignore"):
-            beyond = np.exp(self.mu + sigma**2 / 2 + log_ndtr(score - sigma))
-            pairs = np.exp(self.mu + sigma**2 / 4) * erfcx(sigma / 2)
-        wide = y * erf(score / np.sqrt(2)) - 2 * beyond + pairs
+            beyond = np.exp(self.mu + sigma**2 / 2 + sc.log_ndtr(score - sigma))
+            pairs = np.exp(self.mu + sigma**2 / 4) * sc.erfcx(sigma / 2)
+        wide = y * sc.erf(score / np.sqrt(2)) - 2 * beyond + pairs
         close = (sigma < CLOSE) & (y > 0)
         small, at = np.where(close, sigma, 0.0), np.where(close, score, 0.0)
         between = at[:, None] - small[:, None] * UNIT_NODES
         step = small * (np.exp(-(between**2) / 2) @ UNIT_WEIGHTS) * np.sqrt(2 / np.pi)  # E(w) - E(w - sigma)
-        terms = np.expm1(small * (at - small / 2)) * erf(at / np.sqrt(2)) + step - erf(small / 2)
+        terms = np.expm1(small * (at - small / 2)) * sc.erf(at / np.sqrt(2)) + step - sc.erf(small / 2)
         return np.asarray(np.where(close, np.exp(np.where(close, self.mu + small**2 / 2, 0)) * terms, wide))
 
     def quantile(self, p: float) -> Values:
-        from scipy.special import ndtri
-
         with np.errstate(over="ignore"):
-            return np.asarray(np.exp(self.mu + self.sigma * float(ndtri(p))))
+            return np.asarray(np.exp(self.mu + self.sigma * float(sc.ndtri(p))))
 
     def sample(self, rng: Random, size: int) -> Values:
         return rng.lognormal(self.mu[:, None], self.sigma[:, None], (len(self), size))

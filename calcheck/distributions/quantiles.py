@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.validation import concat_columns, require, require_moderate
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.row_random import Random, Words, hash_rows
@@ -328,11 +329,9 @@ def _tail_crps(beyond: Values, mass: float, scale: Values) -> Values:
 
 def _interval_mean(center: Values, width: Values) -> Values:
     """Return the mean of exp(-x^2) over intervals with a center >= 0; its value at the center if the width is 0."""
-    from scipy.special import erfc
-
     narrow = np.exp(-(center**2)) * (1 + width**2 * (2 * center**2 - 1) / 12)
     half = np.maximum(width, NARROW) / 2
-    wide = np.sqrt(np.pi) / 4 / half * (erfc(center - half) - erfc(center + half))
+    wide = np.sqrt(np.pi) / 4 / half * (sc.erfc(center - half) - sc.erfc(center + half))
     return np.where(width < NARROW, narrow, wide)
 
 

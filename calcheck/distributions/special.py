@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.typing import AnyArray, Indices, Values
 
 STIRLING_FROM = 16.0  # Argument from which five terms of the Stirling series are exact to rounding
@@ -28,9 +29,7 @@ def normal_cdf(z: Values | float) -> Values:
     if np.size(z) <= FEW:
         return np.asarray(ERFC(-np.sqrt(0.5) * z), dtype=np.float64) / 2
 
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr(z))
+    return np.asarray(sc.ndtr(z))
 
 
 def normal_quantile(p: Values | float) -> Values:
@@ -38,9 +37,7 @@ def normal_quantile(p: Values | float) -> Values:
     if np.size(p) <= FEW:
         return np.asarray(INVERSE(p), dtype=np.float64)
 
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri(p))
+    return np.asarray(sc.ndtri(p))
 
 
 def deviance_term(k: Values, mean: Values) -> Values:
@@ -53,13 +50,11 @@ def log_ratio_excess(d: Values) -> Values:
 
     For small d, it is computed as d (v + (1 + v) (v^2 / 3 + v^4 / 5 + ...)) with v = d / (2 + d), without cancellation.
     """
-    from scipy.special import xlog1py
-
     v = np.clip(d, -SERIES_BELOW, SERIES_BELOW) / (2 + np.clip(d, -SERIES_BELOW, SERIES_BELOW))
     square, series = v**2, np.zeros_like(v)
     for term in range(TERMS, 0, -1):
         series = square * (1 / (2 * term + 1) + series)
-    return np.where(np.abs(d) < SERIES_BELOW, d * (v + (1 + v) * series), xlog1py(1 + d, d) - d)
+    return np.where(np.abs(d) < SERIES_BELOW, d * (v + (1 + v) * series), sc.xlog1py(1 + d, d) - d)
 
 
 def stirling_error(k: Values) -> Values:
@@ -68,13 +63,11 @@ def stirling_error(k: Values) -> Values:
     Probabilities computed from it are accurate for large counts (C. Loader, Fast and Accurate Computation of Binomial
     Probabilities, 2000).
     """
-    from scipy.special import gammaln
-
     large = np.maximum(k, STIRLING_FROM)
     square = large**-2
     series = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188)))) / large
     small = np.minimum(k, STIRLING_FROM)
-    direct = gammaln(small + 1) - (small + 0.5) * np.log(small) + small - 0.5 * np.log(2 * np.pi)
+    direct = sc.gammaln(small + 1) - (small + 0.5) * np.log(small) + small - 0.5 * np.log(2 * np.pi)
     return np.where(k >= STIRLING_FROM, series, direct)
 
 
@@ -85,9 +78,7 @@ def gamma_below(shape: Values, x: Values) -> Values:
 
     Source: Temme (1979), "The asymptotic expansion of the incomplete gamma functions".
     """
-    from scipy.special import gammainc
-
-    known = np.asarray(gammainc(shape, x))
+    known = np.asarray(sc.gammainc(shape, x))
     far = (shape >= TEMME_FROM) & (x > 0) & (x < shape - FAR_BELOW * np.sqrt(shape))
     if far.any():
         known[far] = _temme(np.broadcast_to(shape, known.shape)[far], np.broadcast_to(x, known.shape)[far])
@@ -96,14 +87,12 @@ def gamma_below(shape: Values, x: Values) -> Values:
 
 def _temme(shape: Values, x: Values) -> Values:
     """Return the lower incomplete gamma function for x < shape, where the shape is large."""
-    from scipy.special import erfc
-
     rate = deviance_term(shape, x)
     eta = -np.sqrt(2 * rate / shape)
     first = -1 / 3 + eta * (1 / 12 + eta * (-2 / 135 + eta * (1 / 864 + eta / 2835)))
     second = -1 / 540 - eta / 288
     tail = np.exp(-rate) / np.sqrt(2 * np.pi * shape) * (first + second / shape)
-    return np.asarray(0.5 * erfc(np.sqrt(rate)) - tail)
+    return np.asarray(0.5 * sc.erfc(np.sqrt(rate)) - tail)
 
 
 def log_half_step(k: Values) -> Values:
@@ -111,12 +100,10 @@ def log_half_step(k: Values) -> Values:
 
     It gives 1 / B(1/2, k) = sqrt(k / pi) exp(log_half_step(k)).
     """
-    from scipy.special import betaln
-
     large, small = np.maximum(k, DIRECT_BELOW), np.minimum(k, DIRECT_BELOW)
     steps = stirling_error(large - 0.5) - stirling_error(large)
     far = steps + large * np.log1p(-0.5 / large) + 0.5
-    return np.where(k > DIRECT_BELOW, far, -betaln(0.5, small) - np.log(small / np.pi) / 2)
+    return np.where(k > DIRECT_BELOW, far, -sc.betaln(0.5, small) - np.log(small / np.pi) / 2)
 
 
 def normal_moments(order: int) -> Values:
@@ -219,16 +206,14 @@ def exponential_kernel_mean(distance: Values, scale: Values, gamma: Values) -> V
     With A = 1 / (2 scale sqrt(gamma)) and D = d sqrt(gamma), the value is sqrt(pi) A exp(A^2 - 2 A D) erfc(A - D). It
     is computed in one of two equivalent forms, depending on the sign of A - D, to avoid overflow.
     """
-    from scipy.special import erfc, erfcx
-
     with np.errstate(divide="ignore"):
         steep = np.minimum(1 / (2 * in_lengths(scale, gamma)), STEEPEST)  # A
     near = np.broadcast_to(
         in_lengths(distance, gamma), np.broadcast_shapes(distance.shape, steep.shape, np.shape(gamma))
     )  # D
     ahead = steep - near  # A - D
-    before = np.exp(-(near**2)) * erfcx(np.maximum(ahead, 0))
-    beyond = np.exp(np.minimum(steep * (ahead - near), 0)) * erfc(np.minimum(ahead, 0))
+    before = np.exp(-(near**2)) * sc.erfcx(np.maximum(ahead, 0))
+    beyond = np.exp(np.minimum(steep * (ahead - near), 0)) * sc.erfc(np.minimum(ahead, 0))
     return np.asarray(np.sqrt(np.pi) * steep * np.where(ahead >= 0, before, beyond))
 
 

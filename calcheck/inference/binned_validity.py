@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.errors import DataError
 from calcheck.inference.bootstrap import Replicates, Statistic, check_replicates
@@ -251,8 +252,6 @@ def _binomial_inference(
     bins: Binning, found: Sequence[BinInterval], defined: Values, run: Run, too_few: str
 ) -> IntervalInference:
     """Return the Clopper-Pearson interval of the share of valid bins, and its binomial test where this applies."""
-    from scipy.special import bdtr
-
     if reason := _no_interval_reason(bins, found):
         return IntervalInference(warnings=(no_interval(reason),), no_verdict=reason)
     valid, count = int(defined.sum()), len(found)
@@ -260,5 +259,5 @@ def _binomial_inference(
     inferred = IntervalInference(low=low, high=high, interval="clopper-pearson")
     if unfit := too_few or _no_verdict_reason(bins, found):
         return replace(inferred, no_verdict=unfit)
-    p_value = float(bdtr(valid, count, run.confidence))
+    p_value = float(sc.bdtr(valid, count, run.confidence))
     return replace(inferred, p_value=p_value, verdict="fail" if rejects(p_value, run.confidence) else "pass")

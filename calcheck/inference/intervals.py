@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.distributions.special import normal_cdf, normal_quantile
 from calcheck.errors import Message
 from calcheck.inference.bootstrap import Replicates, Statistic, check_replicates, resampled_statistic, statistic_of
@@ -188,11 +189,9 @@ def clopper_pearson(successes: int, count: int, confidence: float) -> tuple[floa
     >>> clopper_pearson(0, 1, 0.9)
     (0.0, 0.95)
     """
-    from scipy.special import betaincinv
-
     tail = (1 - confidence) / 2  # scipy's binomtest finds the limits to 1e-9 only
-    low = float(betaincinv(successes, count - successes + 1, tail)) if successes else 0.0
-    high = float(betaincinv(successes + 1, count - successes, 1 - tail)) if successes < count else 1.0
+    low = float(sc.betaincinv(successes, count - successes + 1, tail)) if successes else 0.0
+    high = float(sc.betaincinv(successes + 1, count - successes, 1 - tail)) if successes < count else 1.0
     return low, high
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.errors import Message
 from calcheck.inference import metric_protocol
 from calcheck.report import TIED, Alternative, Inference, Overall, Verdict, cannot_reject, rejects
@@ -503,8 +504,6 @@ def _pearson_tail(floor: Values | None, observed: Values, replicates: Values) ->
 
     Source: Imhof (1961), "Computing the distribution of quadratic forms in normal variables", Biometrika 48, 419-426.
     """
-    from scipy.special import gammaincc
-
     squares, value = (replicates**2, observed**2) if floor is None else (replicates - floor, observed - floor)
     count, mean = len(squares), squares.mean(axis=0)
     away = squares - mean
@@ -517,7 +516,7 @@ def _pearson_tail(floor: Values | None, observed: Values, replicates: Values) ->
     near = np.clip(z, 0, MAX_CORRECTED)
     error = (1 + near * skewness + near**2 * (2 + 6 / root**2) / 4) / count
     decay = root * (1 - (root**2 - 1) / (root**2 + np.maximum(z, 0) * root))
-    return np.asarray(gammaincc(root**2, np.maximum(root**2 + root * (z - decay * error / 2), 0)))
+    return np.asarray(sc.gammaincc(root**2, np.maximum(root**2 + root * (z - decay * error / 2), 0)))
 
 
 def benjamini_hochberg(p: Values, fdr: float) -> Mask:

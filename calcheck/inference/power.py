@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from calcheck.core import sc
 from calcheck.predictions import Predictions
 from calcheck.report.conclusion import Power
 from calcheck.statistics.zscores import spreads
@@ -103,9 +104,7 @@ def expected_power(
 
     Both are beyond the tolerance. Statistics of right models, (R,) each, are factors and biases.
     """
-    from scipy.special import ndtr, ndtri
-
-    limit = ndtri((1 + confidence) / 2)
+    limit = sc.ndtri((1 + confidence) / 2)
     factor, bias = 1 + tolerance * BEYOND_FACTOR, tolerance * BEYOND_BIAS
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = [np.log(each) for each in factors]
@@ -120,7 +119,7 @@ def expected_power(
     ]
     spreads_of = [[float(np.std(each)) for each in nulls if np.isfinite(each).all()] for *_, nulls in found]
     return tuple(
-        Power(fault=name, text=text, share=float(ndtr(size / min(known) - limit)))
+        Power(fault=name, text=text, share=float(sc.ndtr(size / min(known) - limit)))
         for (name, text, size, _), known in zip(found, spreads_of, strict=True)
         if known and min(known) > 0
     )

@@ -1,8 +1,8 @@
 """NumPy and the modules that import it, each loaded when a metric first uses it: the help of a metric needs none."""
 
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from calcheck.core import LazyModule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from calcheck.mmd import frechet, joint, quadratic_forms, two_samples
     from calcheck.statistics import binning, coverage, curves, groups, multivariate, pit, scores, width, zscores
 else:
-
-    class LazyModule(ModuleType):
-        """Stands for a module of the same name."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(import_module(self.__name__), name)
-
     np = LazyModule("numpy")
     clusters = LazyModule("calcheck.dependence.clusters")
     distance = LazyModule("calcheck.embeddings.distance")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from calcheck.core import sc
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import AT_QUANTILES, Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
@@ -279,11 +280,9 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _by_share(self, means: Means) -> Values:
         """Return the factor that normal distributions need to have this share of targets inside."""
-        from scipy.special import ndtri
-
         level = self.level_of(None)
         share = np.clip(coverage.nearest_share(means, np.asarray(level)), 0, 1)
-        return np.asarray(width.normal_score(level) / ndtri((1 + share) / 2))
+        return np.asarray(width.normal_score(level) / sc.ndtri((1 + share) / 2))
 
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by order statistics, and the test of the number of targets inside."""

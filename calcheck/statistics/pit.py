@@ -7,6 +7,7 @@ import numpy as np
 from numpy.polynomial import Legendre
 from numpy.typing import NDArray
 
+from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.predictions import Predictions
 from calcheck.report.conclusion import Direction
@@ -58,9 +59,7 @@ def _stated_limits(left: Values, right: Values, levels: Values) -> tuple[Values,
 
 def normal_scores(rows: Predictions) -> Values:
     """Return the normal quantile at the PIT of each row of continuous distributions, (n,)."""
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri(np.clip(pit(rows)[1], NEAREST, 1 - NEAREST)))
+    return np.asarray(sc.ndtri(np.clip(pit(rows)[1], NEAREST, 1 - NEAREST)))
 
 
 def stated_normal_scores(rows: Predictions, levels: Values) -> Values:
@@ -77,9 +76,7 @@ def stated_normal_scores(rows: Predictions, levels: Values) -> Values:
 
 def _mean_scores(left: Values, right: Values) -> Values:
     """Return the mean of the normal quantile function between two levels each."""
-    from scipy.special import ndtri
-
-    density = [np.exp(-(ndtri(each) ** 2) / 2) / np.sqrt(2 * np.pi) for each in (left, right)]
+    density = [np.exp(-(sc.ndtri(each) ** 2) / 2) / np.sqrt(2 * np.pi) for each in (left, right)]
     return np.asarray((density[0] - density[1]) / (right - left))
 
 

@@ -5,6 +5,7 @@ from itertools import chain
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError
@@ -163,11 +164,9 @@ def log_masses(predictive: Predictive, y: Values) -> Values:
 
 def _integrated(predictive: Predictive, k: Values) -> Values:
     """Return the logarithm of the integral of the density over [k - 1/2, k + 1/2], (n,)."""
-    from scipy.special import logsumexp
-
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     logs = np.stack([predictive.log_prob(k + node / 2) for node in nodes])
-    return np.asarray(logsumexp(logs, axis=0, b=weights[:, None] / 2))
+    return np.asarray(sc.logsumexp(logs, axis=0, b=weights[:, None] / 2))
 
 
 def log_likelihoods(rows: Predictions, *, discretised: bool = False) -> Values:
