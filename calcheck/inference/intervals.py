@@ -155,7 +155,8 @@ def accelerations(leave_one_out: Values) -> Values:
     away = leave_one_out.mean(axis=0) - leave_one_out
     largest = np.abs(away).max(axis=0)
     away = away / np.where(largest == 0, 1, largest)  # The cube neither overflows nor underflows
-    cubes, squares = np.sum(away**3, axis=0), np.sum(away**2, axis=0)
+    squares = away**2  # a power of 3 takes ten times as long
+    cubes, squares = np.sum(squares * away, axis=0), np.sum(squares, axis=0)
     return np.asarray(cubes / (6 * np.where(largest == 0, 1, squares) ** 1.5))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import RowResults
-from calcheck.metrics._lazy import clusters, curves, groups, np, pit
+from calcheck.metrics._lazy import bootstrap, clusters, curves, groups, np, pit
 from calcheck.metrics.base import MeanMetric, Metric, OrderedMetric
 from calcheck.options import option, require_count_option
 from calcheck.result_details import PitDetails, PitIndependenceDetails
@@ -121,6 +121,13 @@ class Pit(OrderedMetric):
         terms, places = pit.distribution(left, right)
         details: PitDetails = {"histogram": self._histogram(left, right)}
         return RowResults({"pit_low": left, "pit_high": right}, terms, fixed={"places": places}, details=details)
+
+    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:
+        """Return the value; for distributions without jumps from the sorted values alone."""
+        left, right = self._limits(source.predictions())
+        if left is right and self.statistic == "cramer-von-mises":
+            return pit.distance_of_sorted(np.sort(right.astype(np.float32)))  # enough for a p-value
+        return bootstrap.statistic_of(self, self.evaluate(fit, source, run)).estimate()
 
     def _histogram(self, left: Values, right: Values) -> list[float]:
         """Return the counts of PIT values by bin; a row whose PIT spans several bins is divided among them."""

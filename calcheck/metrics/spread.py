@@ -77,6 +77,10 @@ class Zms(MeanMetric):
         warnings += zscores.equal_draws_warning(rows)
         return RowResults({"z2": squared}, reference=None if unknown else 1.0, details=details, warnings=warnings)
 
+    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
+        """Return the value, without the skewness."""
+        return float(np.mean(zscores.z_scores(source.predictions()) ** 2))
+
 
 @dataclass(frozen=True)
 class Rce(LocalMetric):
@@ -132,6 +136,12 @@ class Rce(LocalMetric):
         warnings += zscores.equal_draws_warning(rows)
         reference = None if unknown else zscores.reference_rce(rows)
         return RowResults(columns, reference=reference, details=details, warnings=warnings)
+
+    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
+        """Return the value, without the skewness."""
+        rows = source.predictions()
+        variance, squared = zscores.uncertainties(rows) ** 2, zscores.errors(rows) ** 2
+        return float(1 - np.sqrt(squared.mean() / variance.mean()))
 
     def value(self, means: Means) -> Values:
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))

@@ -164,11 +164,24 @@ class TieGroups(Groups):
         return self._starts, np.arange(self.classes)
 
 
+CELLS = 1 << 12
+
+
+def _histogram_cells(values: Values) -> NDArray[np.unsignedinteger[Any]]:
+    """Return a cell of each value (n,) that increases with it, narrow for most values; one cell for few rows."""
+    sample = np.sort(values[:: max(1, len(values) // CELLS)])
+    low, width = sample[0], sample[int(0.99 * len(sample))] - sample[0]
+    if len(values) <= PART or not 0 < width < np.inf:
+        return np.zeros(len(values), np.uint16)
+    return np.clip((values - low) * (CELLS / width), 0, CELLS - 1).astype(np.uint16)
+
+
 class CutTieGroups(Groups):
     """Groups of equal values, in ascending order, for cumulative sums up to given shares of all rows.
 
     With equal weights, the groups that contain the boundaries are known (:func:`cumulative_at`), and the groups between
-    two boundaries are summed together. With other weights, the boundaries may be in any group.
+    two boundaries are summed together. With other weights, the boundaries may be in any group. Of many rows, only those
+    in the cells of a histogram that contain a boundary are sorted.
     """
 
     def __init__(
@@ -176,19 +189,31 @@ class CutTieGroups(Groups):
         values: Values,
         shares: Values,  # (s,), shares of all rows, in [0, 1]
     ) -> None:
-        n, ordered = len(values), np.sort(values)
-        cut = ordered[np.minimum((shares * n).astype(np.intp), n - 1)]
-        starts = np.unique(np.concatenate([[0], *(np.searchsorted(ordered, cut, side) for side in ("left", "right"))]))
-        starts = starts[starts < n]
+        n, cell = len(values), _histogram_cells(values)
+        rows, sums = np.bincount(cell), np.bincount(cell, values)
+        places = np.minimum((shares * n).astype(np.intp), n - 1)
+        at, near = np.searchsorted(np.cumsum(rows), places, "right"), np.zeros(len(rows), np.bool_)
+        near[at] = True
+        ordered = np.sort(values[near[cell]])
+        rows_before, sum_before = np.cumsum(np.where(near, 0, rows))[at], np.cumsum(np.where(near, 0.0, sums))[at]
+        cut = ordered[places - rows_before]
+        local = np.array([np.searchsorted(ordered, cut, side) for side in ("left", "right")])
+        cuts, below = np.array([cut, np.nextafter(cut, np.inf)]), np.append(0.0, np.cumsum(ordered))[local] + sum_before
+        starts, first = np.unique(np.append(0, local + rows_before), return_index=True)
+        starts, first = starts[starts < n], first[starts < n]
+        below = np.append(0.0, below)[first]
         vars(self).update(
-            values=values, starts=starts, cuts=ordered[starts[1:]], group_sums=np.add.reduceat(ordered, starts)
+            values=values,
+            starts=starts,
+            cuts=np.append(-np.inf, cuts)[first[1:]],
+            group_sums=np.diff(below, append=sums.sum()),
         )
 
     values: Values  # (n,)
     starts: Indices
     """The offsets of groups that are summed together in the sorted values, (k,)."""
     cuts: Values
-    """The first value of each of these except the first, (k - 1,)."""
+    """A lower limit of the values of each of these except the first, (k - 1,)."""
     group_sums: Values
     """The sums of the values by group, (k,)."""
 
@@ -268,14 +293,22 @@ class Averages:
         """Return weighted means. Shapes: weights (b, n), sums (b,)."""
         total = weights.sum(axis=1) if sums is None else sums
         plain = [name for name, term in self.terms.items() if term.groups is None]
-        columns = zip(plain, (weights @ self.columns).T / total, strict=True) if plain else ()
-        found = Means(dict(columns), self.n)
-        for groups in {term.groups for term in self.terms.values() if term.groups is not None}:
+        means = zip(plain, (weights @ self.columns).T / total, strict=True) if plain else ()
+        found = Means(dict(means), self.n)
+        for groups, columns in self._sorted.items():
             ordered = groups.sort(weights)
-            for name, term in self.terms.items():
-                if term.groups is groups:
-                    weighted = ordered if term.values is None else ordered * groups.sort(term.values)
-                    found[name] = groups.weighted_sums(weighted) / total[:, None]
+            for name, values in columns.items():
+                found[name] = groups.weighted_sums(ordered if values is None else ordered * values) / total[:, None]
+        return found
+
+    @cached_property
+    def _sorted(self) -> dict[Groups, dict[str, Values | None]]:
+        """The values of the terms with each grouping, in its order."""
+        found: dict[Groups, dict[str, Values | None]] = {}
+        for name, term in self.terms.items():
+            if term.groups is not None:
+                values = None if term.values is None else term.groups.sort(term.values)
+                found.setdefault(term.groups, {})[name] = values
         return found
 
     def leave_one_out_means(self) -> Means:
@@ -330,7 +363,11 @@ def cumulative_at(shares: Values, rows: Values, values: Values) -> Values:
     found = np.empty((*rows.shape[:-1], len(shares)))
     for line in np.ndindex(rows.shape[:-1]):
         counted, summed = np.cumsum(rows[line]), np.cumsum(values[line])
-        found[line] = np.interp(shares, np.append(0.0, counted), np.append(0.0, summed))
+        at = np.minimum(np.searchsorted(counted, shares), len(counted) - 1)
+        beyond, size = counted[at] - shares, rows[line][at]
+        found[line] = summed[at] - values[line][at] * np.divide(
+            beyond, size, out=np.ones(len(at)), where=size > 0
+        ).clip(0)
     return found
 
 

@@ -307,6 +307,12 @@ def cramer_von_mises(means: Mapping[str, Values], places: Values, *, block: int 
     return np.asarray((inner + places[0] ** 3 + (1 - places[-1]) ** 3) / 3)
 
 
+def distance_of_sorted(values: Values) -> float:
+    """Return the integral of :func:`cramer_von_mises` for the steps at sorted values (n,)."""
+    n = len(values)
+    return float(np.mean((values - (np.arange(n) + 0.5) / n) ** 2) + 1 / (12 * n**2))
+
+
 NEAREST = 2.0**-53  # Distance from 0 and 1 of a PIT that rounds to them: there the weight of a step is infinite
 
 

@@ -16,7 +16,7 @@ from calcheck.distributions import Gaussian, continuous
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.statistics.groups import Averages, CutTieGroups, Groups, MeanTerm, TieGroups, cumulative_at, digitize
-from calcheck.statistics.pit import cramer_von_mises, distribution
+from calcheck.statistics.pit import cramer_von_mises, distance_of_sorted, distribution
 from calcheck.statistics.zscores import median
 from tests.helpers.families import cauchy, gaussian, laplace, student_t
 from tests.helpers.files import limited
@@ -86,6 +86,26 @@ def test_cut_tie_groups_give_the_sums_of_all_tie_groups(values, seed):
             Averages({"x": MeanTerm(column, groups)}, len(values)).weighted(weights)["x"] for groups in (few, every)
         ]
         assert_allclose(*terms, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy-tailed", "tied"])
+def test_cut_tie_groups_of_many_rows_are_those_of_sorted_rows(kind):
+    rng = np.random.default_rng(0)
+    values = {"normal": rng.normal(size=70_000), "heavy-tailed": rng.standard_cauchy(70_000) ** 2}.get(kind)
+    values = np.round(rng.normal(size=70_000), 2) if values is None else values
+    found, ordered = CutTieGroups(values, FIRST), np.sort(values)
+    assert_allclose(found.group_sums, np.add.reduceat(ordered, found.starts), rtol=1e-9)
+    assert_array_equal(found.sums(np.ones(len(values))), found.sums(None))
+    cut = ordered[np.minimum((FIRST * len(values)).astype(int), len(values) - 1)]
+    expected = [0, *np.searchsorted(ordered, cut), *np.searchsorted(ordered, cut, "right")]
+    assert set(found.starts) == {start for start in expected if start < len(values)}
+
+
+def test_the_pit_distance_of_sorted_values_is_that_of_their_distribution():
+    values = np.random.default_rng(0).random(300)
+    terms, places = distribution(values, values)
+    expected = cramer_von_mises(Averages(terms, 300).means(), places)
+    assert_allclose(distance_of_sorted(np.sort(values)), expected, rtol=1e-12)
 
 
 def test_cut_tie_groups_are_few():
