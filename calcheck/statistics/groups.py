@@ -173,7 +173,7 @@ def _histogram_cells(values: Values) -> NDArray[np.unsignedinteger[Any]]:
     low, width = sample[0], sample[int(0.99 * len(sample))] - sample[0]
     if len(values) <= PART or not 0 < width < np.inf:
         return np.zeros(len(values), np.uint16)
-    return np.clip((values - low) * (CELLS / width), 0, CELLS - 1).astype(np.uint16)
+    return np.asarray(np.clip((values - low) * (CELLS / width), 0, CELLS - 1), np.uint16)
 
 
 class CutTieGroups(Groups):
