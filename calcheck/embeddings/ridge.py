@@ -15,12 +15,13 @@ from calcheck.execution.run import GIB, RandomStream, Run
 from calcheck.kernels import Solver
 from calcheck.kernels.kernel_functions import Kernel
 from calcheck.linalg import solvers
-from calcheck.linalg.gram import Gram, Nystroem, evaluate, first_sufficient
+from calcheck.linalg.gram import Gram, Nystroem, evaluate, first_sufficient, truncated_eigenbasis
 from calcheck.typing import Array, Floats, Values
 
 RESIDUAL_ROWS = 256  # Maximum rows on which the residual is computed
 MAX_RESIDUAL = 1e-2  # Maximum relative residual; larger residuals are an error
 TOLERANCES = {"float64": 1e-11, "float32": 1e-6}  # Relative residual at which conjugate gradients stop
+NO_LOSS = 1e-15  # Share of squared outputs that is lost by rounding anyway
 MIN_SOLVES_PER_FACTOR = 3  # Minimum regressions per lambda for this
 PROBE_SHARE = 0.01  # Norm of the dof probes relative to the outputs in the same system
 PROBES = 12  # Pairs of random directions for dof; its standard error is at most a few percent
@@ -108,7 +109,8 @@ class KernelRidge:
         (:func:`calcheck.linalg.solvers.pays_off`). This is the case for small lambda and for many rows or
         columns.
         """
-        rhs = self.backend.asarray(outputs)
+        turns = self._directions_of(outputs)
+        rhs = self.backend.asarray(outputs if turns is None else outputs @ turns)
         dof = NO_DOF
         if self.solver == "cholesky":
             factor = self.factor(self.n * lambda_)
@@ -126,7 +128,15 @@ class KernelRidge:
                 f" in {self.run.precision}: the kernel matrix is ill-conditioned. Pass a larger --lambda,"
                 " --normalize l2 or standardize, or --precision float64"
             )
-        return Regression(solution.coefficients, solution.iterations, residual, dof, solution.preconditioner)
+        found = solution.coefficients if turns is None else solution.coefficients @ self.backend.asarray(turns.T)
+        return Regression(found, solution.iterations, residual, dof, solution.preconditioner)
+
+    def _directions_of(self, outputs: Values) -> Values | None:
+        """Return the principal directions of outputs (n, c), (c, q), if iterations cost much less along them."""
+        if self.solver == "cholesky" or outputs.dtype != np.float64 or len(outputs) < outputs.shape[1]:
+            return None
+        turns = truncated_eigenbasis(outputs.T @ outputs, NO_LOSS)[1]
+        return turns if 0 < 2 * turns.shape[1] <= outputs.shape[1] else None
 
     def plan(self, lambdas: int, solves: int) -> None:
         """Choose the solver for a number of distinct lambdas and of solves: Cholesky if each factor is used often."""
