@@ -15,7 +15,7 @@ from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SharedOut
 from calcheck.errors import Message
 from calcheck.execution.run import RandomStream, Run, one_blas_thread
 from calcheck.kernels.bandwidths import Scaling
-from calcheck.kernels.kernel_functions import Kernel
+from calcheck.kernels.kernel_functions import MAX_SUMMED_COLUMNS, Kernel
 from calcheck.linalg.gram import psd_root, truncated_eigenbasis
 from calcheck.typing import Floats, Values
 
@@ -148,7 +148,6 @@ def reach(kernel: Kernel, x: Floats, scaling: Scaling, lambda_: float) -> dict[s
     a(x) = (K + n_lambda I)^-1 k(x). They cause 90 % of the noise of the embedding. Shapes: x (n, d).
     """
     from scipy.linalg import cho_factor, cho_solve
-    from scipy.spatial.distance import cdist
 
     n, x = len(x), x.astype(np.float64)
     gram = kernel.gram(x, x)
@@ -156,7 +155,7 @@ def reach(kernel: Kernel, x: Floats, scaling: Scaling, lambda_: float) -> dict[s
     weights = np.abs(cho_solve(cho_factor(gram + n_lambda * np.eye(n)), gram))
     weights /= weights.max(axis=0)  # avoid underflow of the squares
     shares = (weights**2 / np.sum(weights**2, axis=0)).ravel()
-    distances = cdist(x, x).ravel()
+    distances = _distances(x).ravel()
     order = np.argsort(distances)  # the order of ties does not matter
     cumulative = np.cumsum(shares[order])
     distance = float(distances[order[np.searchsorted(cumulative, SHARE * cumulative[-1])]])
@@ -167,6 +166,15 @@ def reach(kernel: Kernel, x: Floats, scaling: Scaling, lambda_: float) -> dict[s
         return {"distance": distance * float(scaling.divisor[0]), "unit": "of the input", "share_of_rows": near}
     unit = "standard deviations of inputs" if (scaling.divisor != 1).any() else "of the inputs"
     return {"distance": distance, "unit": unit, "share_of_rows": near}
+
+
+def _distances(x: Floats) -> Values:
+    """Return the Euclidean distances of all pairs of inputs (n, d), (n, n)."""
+    if x.shape[1] <= MAX_SUMMED_COLUMNS:
+        return np.asarray(np.sqrt(sum(np.subtract.outer(column, column) ** 2 for column in x.T)))
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(cdist(x, x))
 
 
 def effective_neighbors(ridge: kernel_ridge.KernelRidge, lambda_: float, points: Values | None) -> Values:
@@ -256,6 +264,7 @@ def kernel_warnings(dof: float, bounds: FeatureBounds, found: Distances, precisi
 
 
 BLOCK_VALUES = 1 << 22  # Values smoothed at a time: 32 MiB
+FEW_COLUMNS = 32  # Columns of a data set up to which it costs more to find its principal directions than to smooth all
 COPIES = 8  # Arrays of the size of a whole smoother matrix in memory
 
 
@@ -323,9 +332,10 @@ class _Columns:
 
     def squares(self, values: Values) -> list[Values]:
         """Return the squared norms of values (m, trials, q) in both kernels, (m, trials) each."""
-        if self.roots is None:
-            return [np.sum(values**2, axis=2)] * 2
-        return [np.sum((values @ norm) ** 2, axis=2) for norm in self.roots]
+        flat = values.reshape(-1, values.shape[2])
+        parts = [flat] if self.roots is None else [flat @ norm.astype(flat.dtype) for norm in self.roots]
+        found = [np.einsum("ij,ij->i", part, part).reshape(values.shape[:2]) for part in parts]
+        return found * 2 if self.roots is None else found
 
 
 @dataclass(eq=False)
@@ -365,9 +375,13 @@ class _Work:
             self._widest = max(self._widest, values.shape[2])
             size = float(np.mean(np.sum(features**2, axis=2)))
             return _Columns(number, values, None, (size, size))
-        flat = features.reshape(-1, features.shape[2])
+        flat, norms = features.reshape(-1, features.shape[2]), (of_replicate, of_data)
+        if flat.shape[1] <= FEW_COLUMNS:
+            self._widest = max(self._widest, flat.shape[1])
+            products = flat.T @ flat / len(flat)
+            first, second = (float(np.vdot(norm, products @ norm)) for norm in norms)
+            return _Columns(number, features, norms, (first, second))
         few = flat if len(flat) < flat.shape[1] else psd_root(flat.T @ flat).T  # few.T @ few = flat.T @ flat
-        norms = of_replicate, of_data
         by_kernel = [few @ norm for norm in norms]
         sizes, turns = truncated_eigenbasis(np.asarray(sum(each @ each.T for each in by_kernel)))
         turns = turns / np.sqrt(sizes)

@@ -86,7 +86,8 @@ class PairForm:
 
     def of_differences(self, differences: Values, norm: Values | None) -> float:
         """Return the form of features (n, q) times a matrix C (q, q), or of the features themselves."""
-        along = sum((part @ differences[rows] for rows, part in self.parts), np.zeros(()))
+        parts = (part @ differences[rows].astype(part.dtype) for rows, part in self.parts)
+        along = sum(parts, np.zeros((), np.float64))
         products = along.T @ along - differences.T @ (self.diagonal[:, None] * differences)
         return float(np.trace(products) if norm is None else np.vdot(norm, products @ norm))
 

@@ -1,8 +1,12 @@
 """Kernels of every array library, as functions."""
 
+import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb, factorial
 
 import numpy as np
 
@@ -77,6 +81,23 @@ class Polynomial(Kernel):
 
     def diagonal(self, a: Array) -> Array:
         return (self.gamma * namespace(a).vecdot(a, a) + self.coef0) ** self.degree
+
+    def monomials(self, a: Array, most: int) -> Array | None:
+        """Return monomials Z (p, q) of (p, d) inputs, with K = Z Z^T; None if there are more than ``most``.
+
+        The square of the factor of a monomial is its coefficient in the expansion of the power.
+        """
+        if self.coef0 < 0 or comb(a.shape[1] + self.degree, self.degree) > most:
+            return None
+        xp, found = namespace(a), []
+        for powers in combinations_with_replacement(range(a.shape[1] + 1), self.degree):
+            counts, column = Counter(powers), math.sqrt(factorial(self.degree)) * xp.ones_like(a[:, 0])
+            for place, count in counts.items():
+                scale = self.coef0 if place == a.shape[1] else self.gamma
+                root = math.sqrt(scale**count / factorial(count))
+                column = column * (root if place == a.shape[1] else root * a[:, place] ** count)
+            found.append(column)
+        return xp.stack(found, axis=1)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Gram matrices: in tiles, by factors of low rank, and their eigenvectors."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -10,9 +11,10 @@ from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend, is_cpu, namespace
 from calcheck.execution.run import Progress, RandomStream, Run
 from calcheck.kernels.bandwidths import OVERFLOW_MESSAGE
-from calcheck.kernels.kernel_functions import Kernel
+from calcheck.kernels.kernel_functions import Kernel, Polynomial
 from calcheck.typing import Array, Mask, Values
 
+ROWS_PER_FEATURE = 20  # Minimum rows per feature at which products with features replace those with tiles
 TILE = (512, 2048)  # Tile shape on a CPU: large enough for fast products, small enough for the cache
 LARGE_TILE = (4096, 16_384)  # Tile shape on a GPU, where launches cost more than cache misses: 256 MiB in float32
 
@@ -66,6 +68,12 @@ class Gram:
             yield rows, columns, tile
         self._passed = True
 
+    @cached_property
+    def _features(self) -> Array | None:
+        """Z with K = Z Z^T, (n, q), if products with it cost much less."""
+        most = self.n // ROWS_PER_FEATURE
+        return self.kernel.monomials(self.x, most) if isinstance(self.kernel, Polynomial) else None
+
     def _places(self) -> Iterator[tuple[slice, slice]]:
         for top in range(0, self.n, self._rows):
             for left in range(top, self.n, self._columns):
@@ -78,6 +86,8 @@ class Gram:
 
     def __matmul__(self, b: Array) -> Array:
         """Return K b for (n, c) columns, (n, c)."""
+        if (features := self._features) is not None:
+            return features @ (features.T @ b)
         product = namespace(b).zeros_like(b)
         for rows, columns, tile in self.tiles():
             product[rows] += tile @ b[columns]

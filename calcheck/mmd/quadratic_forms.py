@@ -238,8 +238,10 @@ class LowRankGram(Pairs):
         return self._array.to_numpy(self._features.of_values(inner.T).T)
 
     def along(self, turn: Values) -> RowBlocks:
-        """Return W Z^T, (k, b), for blocks of rows, given W (k, M)."""
-        return self._blocks.map(lambda block: self._array.to_numpy(turn @ self._features.of_values(block).T))
+        """Return W Z^T in single precision, (k, b), for blocks of rows, given W (k, M)."""
+        return self._blocks.map(
+            lambda block: (turn @ self._array.to_numpy(self._features.of_values(block)).T).astype(np.float32)
+        )
 
     def outer(self, weights: Values) -> Values:
         """Return Z W, (n, c), for weights W (M, c)."""
@@ -263,7 +265,7 @@ class LowRankGram(Pairs):
 class LowRankForm:
     """A form W Z^T of Nyström features Z, for replicates: data and replicates miss the same."""
 
-    parts: RowBlocks  # W Z^T, (M, b) for blocks of rows
+    parts: RowBlocks  # W Z^T, (M, b) for blocks of rows, in single precision
     residual: Values  # (n,), what Z Z^T misses of the diagonal of K, times the weight of K
     missed: float  # Standard deviation of what is missed of the form, relative to that under the null
     rank: int  # M
