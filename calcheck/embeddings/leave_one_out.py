@@ -8,7 +8,7 @@ import numpy as np
 
 from calcheck.execution.backend import backend
 from calcheck.kernels.bandwidths import Scaling, sample_inputs
-from calcheck.kernels.kernel_functions import Kernel
+from calcheck.kernels.kernel_functions import Kernel, Polynomial
 from calcheck.linalg.gram import Nystroem
 from calcheck.typing import AnyArray, Floats, Indices, Values
 
@@ -73,7 +73,12 @@ class LeaveOneOut:
 
     @classmethod
     def from_kernel(cls, kernel: Kernel, x: Floats, scaling: Scaling) -> "LeaveOneOut":
-        """Return the regression on inputs (n, d): on all of them, or the Nyström approximation by landmarks."""
+        """Return the regression on inputs (n, d): on all of them, or the Nyström approximation by landmarks.
+
+        That on a polynomial kernel with few monomials is one on these.
+        """
+        if isinstance(kernel, Polynomial) and kernel.monomials(x[:1], min(LANDMARKS, len(x) // 2)) is not None:
+            return cls.from_features(lambda inputs: np.asarray(kernel.monomials(scaling(inputs), LANDMARKS)), x)
         landmarks = np.asarray(sample_inputs(scaled := scaling(x), LANDMARKS))
         if len(landmarks) == len(x):
             return cls._from_gram(kernel.gram(scaled, scaled))
