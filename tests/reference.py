@@ -38,7 +38,7 @@ from calcheck.storage.schema import diff_schema, map_schema, report_schema
 from calcheck.streaming.metric_accumulators import accumulator_of
 from calcheck.studies import STUDIES
 from calcheck.studies.monitor.options import MonitorOptions
-from calcheck.studies.options import RefitOptions, WeightOptions
+from calcheck.studies.options import RefitOptions, ToleranceOptions, WeightOptions
 from calcheck.studies.recalibrate.options import RecalibrationOptions
 from calcheck.studies.slices.options import SearchOptions
 
@@ -49,8 +49,8 @@ KEYWORDS_OF = {
     "DependenceKeywords": ("rows that depend on each other", RowDependence),
     "WeightKeywords": ("sampling weights", WeightOptions),
     "RecalibrationKeywords": ("a recalibration", RecalibrationOptions),
-    "SearchKeywords": ("a search of regions", SearchOptions, RefitOptions),
-    "MonitorKeywords": ("a monitored model", MonitorOptions),
+    "SearchKeywords": ("a search of regions", SearchOptions, RefitOptions, ToleranceOptions),
+    "MonitorKeywords": ("a monitored model", MonitorOptions, ToleranceOptions),
 }
 """Options that the functions for Python take as keywords."""
 POSITIONAL = {"RecalibrationKeywords": ("method",), "MonitorKeywords": ("time",)}

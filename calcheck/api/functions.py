@@ -390,7 +390,7 @@ def slices(
         default, regions of the inputs are searched.
     metrics : str, Metric, or sequence of these, optional
         Metrics by group, which are means over rows, or cce, unless ``refit``; or metrics that describe regions. By
-        default bias, pit-dispersion, width-factor and zms.
+        default standardized-bias, pit-dispersion, width-factor and zms.
     columns : str or sequence of str
         Columns in which regions are searched; by default the inputs, columns without a role, ``"mean"`` and ``"std"``.
     bins : int
@@ -409,6 +409,8 @@ def slices(
     refit : bool
         Whether metrics of groups that are no means over rows, such as cce and ence, are computed on the rows of each
         group alone. By default, cce has one fit to all rows, whose values are averaged in each group.
+    tolerance : float
+        Errors that do not matter, as for :func:`evaluate`.
     **options
         Keywords of the run and of reading, as for :func:`evaluate`.
 
@@ -460,7 +462,8 @@ def monitor(
     time : str, optional
         Column of the target times: dates, or numbers in the order of time. Required without a state.
     metrics : str, Metric, or sequence of these, optional
-        Metrics by window, which are means over rows; by default pit-bias, pit-dispersion and width-factor.
+        Metrics by window, which are means over rows; by default standardized-bias, pit-dispersion and
+        width-factor.
     state : path, optional
         Stored state of an earlier run, which the data follow in time.
     save_state : path, optional
@@ -471,6 +474,8 @@ def monitor(
         Column of horizons in steps of the times, or one horizon for all rows; by default 1.
     alarm_level : float
         Probability of ever raising a false alarm (default 0.05): there is an alarm at an e-value of 20.
+    tolerance : float
+        Errors that do not matter, as for :func:`evaluate`.
     **options
         Keywords of the run and of reading, as for :func:`evaluate`.
 

@@ -57,6 +57,7 @@ class SearchKeywords(TypedDict, total=False):
     most: int
     depth: int | None
     refit: bool
+    tolerance: float
 
 
 class MonitorKeywords(TypedDict, total=False):
@@ -65,3 +66,4 @@ class MonitorKeywords(TypedDict, total=False):
     window: str | int | None
     horizon: str | int | None
     alarm_level: float
+    tolerance: float

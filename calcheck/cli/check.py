@@ -14,7 +14,7 @@ from calcheck.errors import CalcheckError, DataError, FileError, MissingFileErro
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
 from calcheck.report import Gate, Level, Report
 from calcheck.studies.gate.rules import Rule
-from calcheck.studies.options import AgainstOptions, RefitOptions, RowOptions, RuleOptions
+from calcheck.studies.options import AgainstOptions, RefitOptions, RowOptions, RuleOptions, ToleranceOptions
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Config, Settings
@@ -266,9 +266,6 @@ def _texts(value: Any, where: str) -> list[str]:
     return texts
 
 
-ALARM = "monitor.verdict == 'fail'"
-
-
 def monitored_states(files: Sequence[str], rules: Rules, base: Base) -> list[str]:
     """Return the files if they are states of monitored models; none if they are predictions."""
     from calcheck.io.files import File, kind_of, resolve
@@ -291,17 +288,19 @@ def monitored_states(files: Sequence[str], rules: Rules, base: Base) -> list[str
 
 
 def state_report(file: str, rules: Rules, given: dict[str, Any]) -> Report:
-    """Return the report of a state with its gates; without rules, there must be no alarm."""
-    from calcheck.studies.gate.rules import parse
+    """Return the report of a state with its gates; without rules, the answer must not be no."""
+    from calcheck.studies.gate.evaluate import answer_gates
     from calcheck.studies.monitor.options import MonitorOptions
     from calcheck.studies.monitor.state import read_monitor_state
     from calcheck.studies.monitor.study import monitor_report
 
     report = monitor_report(
-        read_monitor_state(file), level=MonitorOptions().level, run=inputs_and_outputs.make_run(given)
+        read_monitor_state(file),
+        level=MonitorOptions().level,
+        run=inputs_and_outputs.make_run(given),
+        tolerance=build(ToleranceOptions, given).tolerance,
     )
-    alarm: Rules = [(parse(ALARM), "fail")]
-    return with_gates(report, rules or alarm)
+    return with_gates(report, rules) if rules else replace(report, gates=answer_gates(report))
 
 
 NO_VERDICT = "no metric has a verdict, so nothing would be checked. Pass a rule, e.g. --fail-on 'mae > 1'"

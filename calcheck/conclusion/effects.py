@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from calcheck import result_details as details
-from calcheck.conclusion.decision import LOCAL, Estimate
+from calcheck.conclusion.decision import LOCAL, Estimate, is_inside
 from calcheck.core.number_text import format_p, percent
 from calcheck.report import Report, Result
 from calcheck.report.conclusion import Effect, Kind, Topic, WidthFactor
@@ -20,6 +20,12 @@ ALONG: dict[str, tuple[Topic, str]] = {
     "time": ("time", "over time"),
 }
 """Topic and words of what a local error is along; columns form groups."""
+SHOWN: dict[str, tuple[Topic, str]] = {
+    **dict.fromkeys(("too-narrow", "too-wide"), ("size", WIDTH)),
+    **dict.fromkeys(("predictions-too-low", "predictions-too-high"), ("bias", BIAS)),
+}
+"""Topic of a fault, and the metric whose interval can show that it is within a tolerance."""
+LIMITS = ("value", "low", "high")
 LOST = 0.3  # Maximum exponent of errors as a power of uncertainties for a lost ranking
 EVEN = 0.05  # Maximum relative spread of uncertainties that are equal in practice
 SKEWED, UNEQUAL = 3.0, 1.5  # Minimum difference of the outermost shares in standard errors, and minimum ratio
@@ -167,6 +173,25 @@ class Measured(NamedTuple):
         score = next(each.options["score"] for each in self.report.results if each.metric == "confidence-curve")
         removed = f"{score} {curve[0.0]:.3g} → {curve[WITHHELD]:.3g}"
         return f"{words} (without the largest {percent(WITHHELD)}: {removed})"
+
+
+def are_within(results: Mapping[str, Result], tolerance: float) -> bool:
+    """Return whether all failures of some rows are shown to be within the tolerance, given their results by metric."""
+    shown = {SHOWN.get(str(each.direction)) for each in results.values() if each.verdict == "fail"}
+    return all(
+        each is not None and (own := results.get(each[1])) is not None and _is_within(each[0], own, tolerance)
+        for each in shown
+    )
+
+
+def _is_within(topic: Topic, own: Result, tolerance: float) -> bool:
+    return own.value is not None and is_inside(_estimate((topic, None), own, {}), tolerance)
+
+
+def size_of(results: Mapping[str, Result]) -> Effect:
+    """Return the effect of the size of some rows, given their results by metric; without value if it is unknown."""
+    found = results.get(WIDTH)
+    return Effect(topic="size", text="", **({} if found is None else {name: getattr(found, name) for name in LIMITS}))
 
 
 def error_exponent(bins: Sequence[details.SpreadBin]) -> float | None:

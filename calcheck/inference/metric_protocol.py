@@ -117,6 +117,10 @@ class HasLimits(Protocol):
         """Return the interval, and the p-value and verdict of the test of its reference that needs no replicates."""
         ...
 
+    def limits_of_sums(self, means: Means, rows: float, tail: float) -> tuple[float, float]:
+        """Return the limits by means that can be added up, given how many independent rows they stand for."""
+        ...
+
 
 @runtime_checkable
 class HasCurves(Protocol):

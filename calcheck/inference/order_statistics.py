@@ -35,6 +35,11 @@ def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
     return high
 
 
+def binomial_shares(n: float, level: float, tail: float) -> tuple[float, float]:
+    """Return the shares of n rows between which that up to the quantile at a level is; above 1 if there is no limit."""
+    return max(_most(n, level, tail), 0.0) / n, _least(n, level, tail) / n
+
+
 class Limits(NamedTuple):
     """Limits of a quantile, and their ranks among the values: 0 if there is no lower limit, n + 1 for no upper one."""
 

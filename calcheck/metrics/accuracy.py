@@ -205,6 +205,11 @@ class StandardizedBias(MeanMetric):
         p_value = 1.0 if found.p_value is None else found.p_value
         return replace(found, verdict="fail" if rejects(p_value, run.confidence) else "pass")
 
+    def limits_of_sums(self, means: Means, rows: float, tail: float) -> tuple[float, float]:
+        """Return the limits by means of z and its square, given how many independent rows they stand for."""
+        found = [_mean_of_sums(own, rows).limits(tail) for own in split(means)]
+        return min(low for low, _ in found), max(high for _, high in found)
+
 
 def _standardized(rows: Predictions) -> Values:
     """Return z-scores whose mean is 0 for a right model, (n,); normal scores of the PIT where there are no moments."""
@@ -218,7 +223,7 @@ def _weighted_mean(values: Values, weights: Values | None, clusters: Clusters | 
     return order_statistics.weighted_mean(values, weights, clusters)
 
 
-def _mean_of_sums(means: dict[str, Values], n: int) -> WeightedMean:
+def _mean_of_sums(means: Means | dict[str, Values], n: float) -> WeightedMean:
     """Return a mean from the sums of a state."""
     mean, square = float(means["z"]), float(means["z2"])
     return order_statistics.WeightedMean(mean, (max(square - mean**2, 0.0) / (n - 1)) ** 0.5, n - 1)

@@ -260,19 +260,28 @@ class WidthFactor(LevelOption, OrderedMetric):
     def _grid() -> Values:
         return np.asarray(STEP ** np.arange(-STEPS, STEPS + 1), np.float64)
 
-    def _on_grid(self, means: Means) -> Values:
-        """Return the factor by shares of rows up to the factors of a grid, and within it."""
-        own = self._at_share(means, UP_TO)
+    def limits_of_sums(self, means: Means, rows: float, tail: float) -> tuple[float, float]:
+        """Return the limits by shares of rows up to the factors of a grid, given how many independent rows they are."""
+        from calcheck.inference.order_statistics import binomial_shares
+
+        low, high = binomial_shares(rows, self.level_of(None), tail)
+        parts = split_means(means)
+        least = min(float(self._on_grid(own, low)) for own in parts) if low > 0 else 0.0
+        return least, max(float(self._on_grid(own, high)) for own in parts) if high < 1 else math.inf
+
+    def _on_grid(self, means: Means, share: float | None = None) -> Values:
+        """Return the factor by shares of rows up to the factors of a grid, and within it: where one is reached."""
+        level = self.level_of(None)
+        own = self._at_share(means, UP_TO, level if share is None else share)
         if "draws" not in means:
             return own
-        expected = self._at_share(means, f"{MEMBER}{UP_TO}")
+        expected = self._at_share(means, f"{MEMBER}{UP_TO}", level)
         return _factor(own, {"expected": expected, "draws": means["draws"]})
 
-    def _at_share(self, means: Means, names: str) -> Values:
-        """Return where shares on the grid reach the level, by interpolation of logarithms."""
+    def _at_share(self, means: Means, names: str, level: float) -> Values:
+        """Return where shares on the grid reach a level, by interpolation of logarithms."""
         grid = np.log(self._grid())
         shares = np.stack([means[f"{names}{place}"] for place in range(len(grid))], axis=-1)
-        level = self.level_of(None)
         after = np.clip(np.count_nonzero(shares < level, axis=-1), 1, len(grid) - 1)
         low, high = (np.take_along_axis(shares, (after - side)[..., None], axis=-1)[..., 0] for side in (1, 0))
         part = np.clip(np.divide(level - low, high - low, out=np.ones_like(low), where=high > low), 0, 1)

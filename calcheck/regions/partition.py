@@ -401,7 +401,8 @@ def _location(name: str, result: Result) -> str:
     if result.direction not in ("predictions-too-low", "predictions-too-high"):
         return ""
     side = "above" if result.direction == "predictions-too-low" else "below"
-    size = f" by {abs(result.value):.3g} on average" if name == "bias" and result.value is not None else ""
+    unit = {"bias": "", "standardized-bias": " predicted standard deviations"}.get(name)
+    size = "" if unit is None or result.value is None else f" by {abs(result.value):.3g}{unit} on average"
     return f"biased: targets are {side} the predictions{size}"
 
 

@@ -115,8 +115,8 @@ class ReportOptions(AnyReportOptions):
 
 
 @dataclass(frozen=True)
-class AnswerOptions:
-    """Options for the answer whether the uncertainties can be trusted."""
+class ToleranceOptions:
+    """Options for errors that do not matter."""
 
     tolerance: float = option(
         0.2,
@@ -124,14 +124,19 @@ class AnswerOptions:
         " standard deviations. The answer is YES if the errors are shown to be smaller.",
     )
 
+    def __post_init__(self) -> None:
+        require_positive_option("tolerance", self.tolerance)
+
+
+@dataclass(frozen=True)
+class AnswerOptions(ToleranceOptions):
+    """Options for the answer whether the uncertainties can be trusted."""
+
     power: bool = option(
         default=False,
         text="Simulate how often faults of several kinds and sizes would make the answer NO on these rows, and show a"
         " table. Takes seconds to minutes.",
     )
-
-    def __post_init__(self) -> None:
-        require_positive_option("tolerance", self.tolerance)
 
 
 @dataclass(frozen=True)

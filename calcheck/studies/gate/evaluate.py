@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, get_args
 
+from calcheck.conclusion.effects import are_within
+from calcheck.core.number_text import percent
 from calcheck.errors import OptionError
 from calcheck.report import Gate, Input, Level, Monitor, Overall, Report, Result
 from calcheck.report.conclusion import Conclusion, Qualifier
@@ -43,19 +45,29 @@ def answer_gates(report: Report, *, strict: bool = False) -> tuple[Gate, ...]:
 
 
 def group_gates(report: Report) -> tuple[Gate, ...]:
-    """Return the gate of each result of groups or regions, whose verdicts are adjusted for each other."""
-    return tuple(_gate(each) for each in report.results if each.slice and each.verdict != "none")
+    """Return the gate of each result of groups or regions, whose verdicts are adjusted for each other.
+
+    That of a group that is shown to be within the tolerance is a warning.
+    """
+    tolerance = float(report.settings["tolerance"])
+    groups = {name: each for name, each in results_by_group(report.results).items() if name}
+    within = {name for name, each in groups.items() if are_within(each, tolerance)}
+    told = (each for each in report.results if each.slice and each.verdict != "none")
+    return tuple(_gate(each, tolerance, within) for each in told)
 
 
-def _gate(result: Result) -> Gate:
-    """Return the gate of a result; its message also states the value."""
-    name = str(rules.Name((result.metric,), group=str(result.slice["group"])))
+def _gate(result: Result, tolerance: float, within: Collection[str]) -> Gate:
+    """Return the gate of a result; its message also states the value, and whether the group is within the tolerance."""
+    group = str(result.slice["group"])
+    name = str(rules.Name((result.metric,), group=group))
     values: dict[str, float | str | None] = {f"{name}.verdict": result.verdict, name: result.number}
+    passed = result.verdict != "fail"
+    shown = "" if passed or group not in within else f"; within {percent(tolerance, 1)}"
     return Gate(
         rule=f"{name}.verdict == fail",
-        level="fail",
-        passed=result.verdict != "fail",
-        message=format_values(values, lambda _: result),
+        level="warn" if shown else "fail",
+        passed=passed,
+        message=format_values(values, lambda _: result) + shown,
         values=values,
     )
 

@@ -7,7 +7,17 @@ from calcheck.errors import OptionError
 from calcheck.io.times import Window
 from calcheck.options import option
 from calcheck.studies import Argument, Study, group
-from calcheck.studies.options import COLUMNS, ENGINE, OVERWRITTEN, PLOT, REFERENCE, SEED, GateReportOptions, RuleOptions
+from calcheck.studies.options import (
+    COLUMNS,
+    ENGINE,
+    OVERWRITTEN,
+    PLOT,
+    REFERENCE,
+    SEED,
+    GateReportOptions,
+    RuleOptions,
+    ToleranceOptions,
+)
 
 MAX_LEVEL = 0.5
 
@@ -69,7 +79,8 @@ class WindowMetricOptions:
 
     metrics: tuple[str, ...] | None = option(
         None,
-        "Metrics by window, which must be means over rows. Default: pit-bias, pit-dispersion and width-factor.",
+        "Metrics by window, which must be means over rows. Default: standardized-bias, pit-dispersion and"
+        " width-factor.",
         metavar="NAMES",
     )
 
@@ -103,7 +114,7 @@ MONITOR = Study(
         ),
     ),
     groups=(
-        group("Monitor", MonitorOptions, WindowMetricOptions),
+        group("Monitor", MonitorOptions, ToleranceOptions, WindowMetricOptions),
         group("Rules", RuleOptions),
         COLUMNS.omit("level"),
         REFERENCE,

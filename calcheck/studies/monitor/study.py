@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.core.number_text import LARGEST, exponential
+from calcheck.conclusion.decision import Estimate, is_inside
+from calcheck.conclusion.effects import SHOWN, WIDTH, bias_text, size_text
+from calcheck.core.number_text import LARGEST, exponential, percent
 from calcheck.errors import DataError, Message, OptionError, RefusedError, named_rows
-from calcheck.evaluation import data_warnings
+from calcheck.evaluation import TOLERANCE, data_warnings
 from calcheck.execution.run import Run, run_settings
-from calcheck.inference.metric_protocol import HasGrid, HasNullStatistic, RowResults
+from calcheck.inference.metric_protocol import HasGrid, HasLimits, HasNullStatistic, RowResults
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values_and_verdicts import StatedShape, basis_of
 from calcheck.io.file_source import FileSource
@@ -32,10 +34,11 @@ from calcheck.studies import Request
 from calcheck.studies.monitor import state as monitor_state
 from calcheck.studies.monitor.e_process import MOST_STEPS, History, change_point, concatenate, summarize
 from calcheck.studies.monitor.options import MonitorOptions
+from calcheck.studies.options import ToleranceOptions
 from calcheck.typing import AnyArray, Values
 
 NO_TIME = "--time is required: the column of the target times"
-WINDOW_METRICS = ("pit-bias", "pit-dispersion", "width-factor")
+WINDOW_METRICS = ("standardized-bias", "pit-dispersion", "width-factor")
 NO_MEAN = "is no mean over rows, so that windows of several files cannot be added up"
 AT_QUANTILES = Message(
     "verdict-basis",
@@ -59,7 +62,8 @@ def run(request: Request) -> Report:
     with exclusive(save_to) as require_unchanged:
         state = _state(request, options, files, stored)
         with request.run() as run:
-            report = judged(monitor_report(state, level=options.level, run=run))
+            tolerance = request.options(ToleranceOptions).tolerance
+            report = judged(monitor_report(state, level=options.level, run=run, tolerance=tolerance))
         if save_to:
             require_unchanged()
             monitor_state.write_monitor_state(save_to, state)
@@ -290,7 +294,9 @@ FAULTS = {
 }
 
 
-def monitor_report(state: monitor_state.MonitorState, *, level: float, run: Run | None = None) -> Report:
+def monitor_report(
+    state: monitor_state.MonitorState, *, level: float, run: Run | None = None, tolerance: float = TOLERANCE
+) -> Report:
     """Return the report of a state: the e-process, and metrics by window and horizon."""
     from calcheck.core import __version__
 
@@ -305,11 +311,12 @@ def monitor_report(state: monitor_state.MonitorState, *, level: float, run: Run 
             "window": str(monitor_state.shown_window(state.options.window, state.history.steps)),
             "horizon": state.options.horizon,
             "level": level,
+            "tolerance": tolerance,
         },
         results=tuple(_results(state, run.confidence)),
         skipped=state.skipped,
         monitor=found,
-        conclusion=_conclude(found, level, state.history),
+        conclusion=_conclude(found, level, state, tolerance, run.confidence),
     )
 
 
@@ -431,8 +438,11 @@ def _e_value(log_e_value: float) -> float:
     return math.exp(log_e_value) if log_e_value <= LARGEST else sys.float_info.max
 
 
-def _conclude(found: Monitor, level: float, history: History) -> Conclusion:
-    """Return whether there is an alarm, and what is wrong since when."""
+def _conclude(
+    found: Monitor, level: float, state: monitor_state.MonitorState, tolerance: float, confidence: float
+) -> Conclusion:
+    """Return whether there is an alarm, and what is wrong since when; a fault that is within the tolerance is no no."""
+    history = state.history
     if found.alarm_time is None:
         text = (
             f"no alarm up to {found.last_time}: the e-value is {exponential(found.log_e_value)}, at most"
@@ -444,14 +454,47 @@ def _conclude(found: Monitor, level: float, history: History) -> Conclusion:
         f" right models ever do; now it is {exponential(found.log_e_value)}"
     )
     fault = f"from {found.fault_start} to {found.fault_end}, {FAULTS[str(found.direction)]}"
+    size, within = _fault_size(found, state, confidence), False
+    if size is not None:
+        within = is_inside(size, tolerance)
+        fault += (f", within {percent(tolerance, 1)}" if within else "") + f": {_told(size, state)}"
     if impossible := np.unique(history.times[history.impossible]).tolist():
         first = time_texts(np.sort(history.times[history.impossible])[:1])[0]
         at = "1 time" if len(impossible) == 1 else f"{len(impossible):,} times, first"
         fault = f"at {at} ({first}), targets have probability 0 under the predictions, so the e-value is infinite"
-    return Conclusion(
-        answer="no",
-        effects=(
-            Effect(topic="when", within=False, text=alarm),
-            Effect(topic="what", within=False, text=fault),
-        ),
+        size, within = None, False
+    what = Effect(topic="what", within=within, text=fault)
+    if size is not None:
+        what = replace(what, value=size.value, low=size.low, high=size.high if math.isfinite(size.high) else None)
+    alarmed = Effect(topic="when", within=None if within else False, text=alarm)
+    return Conclusion(answer="yes" if within else "no", effects=(alarmed, what))
+
+
+def _told(size: Estimate, state: monitor_state.MonitorState) -> str:
+    if size.topic == "bias":
+        return bias_text(size)
+    return size_text(next(each.options()["level"] for each in state.metrics if each.info.name == WIDTH), size)
+
+
+def _fault_size(found: Monitor, state: monitor_state.MonitorState, confidence: float) -> Estimate | None:
+    """Return the width factor or the bias of the windows that begin in the time of a fault; None if it is another one.
+
+    All rows of a time count as one, and so do those of overlapping forecasts.
+    """
+    topic, name = SHOWN.get(str(found.direction), (None, ""))
+    metric = next((each for each in state.metrics if each.info.name == name), None)
+    steps, windows, texts = state.history.steps, state.windows, time_texts(state.history.steps)
+    if topic is None or metric is None or not isinstance(metric, HasLimits):
+        return None
+    first, last = (texts.index(str(each)) for each in (found.fault_start, found.fault_end))
+    inside = (windows.keys >= steps[first]) & (windows.keys <= steps[last])
+    sums = {column: each[inside, :1] for column, each in windows.sums.items() if column.startswith(f"{name}.")}
+    if not sums or not inside.any():
+        return None
+    own = monitor_state.GroupSums(windows.keys[inside], windows.rows[inside], sums).merge(np.zeros(inside.sum()))
+    means = next(own.means(name))
+    times = (last - first + 1) / int(state.history.lags.max())
+    low, high = metric.limits_of_sums(
+        Means({key: each[0] for key, each in means.items()}, means.n), times, 1 - confidence
     )
+    return Estimate(topic, float(metric.value(means)[0]), low, high)

@@ -9,7 +9,9 @@ import numpy as np
 
 from calcheck import evaluation
 from calcheck.conclusion import unjudged_conclusion
+from calcheck.conclusion.effects import are_within, size_of
 from calcheck.core.filter_conditions import Condition
+from calcheck.core.number_text import percent
 from calcheck.dependence.clusters import FEWEST, Clusters, find_clusters, noticed_dependence, order_warnings
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import Run, run_settings
@@ -255,7 +257,7 @@ def dependent_group_values(
     ]
 
 
-GROUP_METRICS = ("bias", "pit-dispersion", "width-factor", "zms")
+GROUP_METRICS = ("standardized-bias", "pit-dispersion", "width-factor", "zms")
 FEWEST_ROWS = 30  # Minimum number of rows of a group that is judged
 NO_MEAN = "is no mean over rows: pass --refit, which computes it on the rows of each group alone"
 NO_CLUSTERS = "has a null distribution for independent rows only: omit --cluster, --time and --block"
@@ -279,12 +281,13 @@ def by_groups(
     min_rows: int | None = None,
     refit: bool = False,
     run: Run | None = None,
+    tolerance: float = evaluation.TOLERANCE,
 ) -> Report:
     """Return metrics of all rows, of the groups of each column, and of the groups of all columns together."""
     if min_rows is not None and min_rows < 1:
         raise OptionError(f"--min-rows must be at least 1, got {min_rows}")
     study = _Groups(source, by, run or Run(), FEWEST_ROWS if min_rows is None else min_rows, refit=refit)
-    return study.report(group_metrics() if metrics is None else metrics)
+    return study.report(group_metrics() if metrics is None else metrics, tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,7 +321,7 @@ class _Groups:
         self.noticed = noticed_dependence(source, run)
         self.skipped: list[Skipped] = []
 
-    def report(self, metrics: Sequence[Metric[Any]]) -> Report:
+    def report(self, metrics: Sequence[Metric[Any]], tolerance: float) -> Report:
         """Return the report of metrics."""
         from calcheck.core import __version__
 
@@ -340,11 +343,13 @@ class _Groups:
                 "groups": len(self.groups),
                 "min_rows": self.min_rows,
                 "refit": self.refit,
+                "tolerance": tolerance,
                 "adjustment": "step-down maxT",
             },
             results=results,
             skipped=tuple(self.skipped),
-            conclusion=unjudged_conclusion(noticed, impossible=impossible) or conclude_groups(results, impossible),
+            conclusion=unjudged_conclusion(noticed, impossible=impossible)
+            or conclude_groups(results, impossible, tolerance),
         )
 
     def _impossible(self) -> tuple[Effect, ...]:
@@ -571,16 +576,21 @@ def _statistic(metric: Metric[Any], means: Means) -> Values:
     return metric.null_statistic(means) if isinstance(metric, metric_protocol.HasNullStatistic) else metric.value(means)
 
 
-def conclude_groups(results: Sequence[Result], impossible: Sequence[Effect]) -> Conclusion | None:
+def conclude_groups(results: Sequence[Result], impossible: Sequence[Effect], tolerance: float) -> Conclusion | None:
     """Return what is wrong in which groups; None if no group is judged."""
     if all(result.verdict == "none" for result in results) and not impossible:
         return None
     others = [result for result in results if not result.is_impossible]
-    effects = (*impossible, *fault_effects(others))
+    effects = (*impossible, *fault_effects(others, tolerance))
     if effects:
-        return Conclusion(answer="no", effects=effects)
+        return concluded(effects)
     text = "no group differs from a perfect model by more than chance"
     return Conclusion(answer="yes", effects=(Effect(topic="where", within=True, text=text),))
+
+
+def concluded(effects: Sequence[Effect]) -> Conclusion:
+    """Return the conclusion from the effects of groups or regions that differ from a perfect model."""
+    return Conclusion(answer="no" if any(each.within is False for each in effects) else "yes", effects=tuple(effects))
 
 
 def _impossible(label: str, count: int) -> Effect:
@@ -588,10 +598,10 @@ def _impossible(label: str, count: int) -> Effect:
     return Effect(topic="where", within=False, text=text)
 
 
-def fault_effects(results: Sequence[Result]) -> tuple[Effect, ...]:
+def fault_effects(results: Sequence[Result], tolerance: float) -> tuple[Effect, ...]:
     """Return what is wrong in each group or region that fails."""
     groups = by_group(results).items()
-    return tuple(_effect(label, by_metric) for label, by_metric in groups if describe_faults(by_metric))
+    return tuple(_effect(label, by_metric, tolerance) for label, by_metric in groups if describe_faults(by_metric))
 
 
 def by_group(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
@@ -602,7 +612,9 @@ def by_group(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
     return found
 
 
-def _effect(label: str, results: Mapping[str, Result]) -> Effect:
+def _effect(label: str, results: Mapping[str, Result], tolerance: float) -> Effect:
+    """Return the effect of a group or region that fails, with its width factor."""
     first = next(each for each in results.values() if each.verdict == "fail")
-    text = sentence(label, int(first.slice["rows"]), describe_faults(results))
-    return Effect(topic="where", within=False, text=text)
+    text, within = sentence(label, int(first.slice["rows"]), describe_faults(results)), are_within(results, tolerance)
+    text += f", within {percent(tolerance, 1)}" if within else ""
+    return replace(size_of(results), topic="where", within=within, text=text)

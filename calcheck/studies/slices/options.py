@@ -23,7 +23,7 @@ class SliceOptions:
     metrics: tuple[str, ...] | None = option(
         None,
         "Metrics by group, which must be means over rows, or cce, unless --refit; or metrics that describe regions. "
-        "Default: bias, pit-dispersion, width-factor and zms.",
+        "Default: standardized-bias, pit-dispersion, width-factor and zms.",
         metavar="NAMES",
     )
 
@@ -83,7 +83,7 @@ SLICES = Study(
     "study.run",
     arguments=(options.FILE,),
     groups=(
-        group("Slices", SliceOptions, options.RefitOptions, SearchOptions),
+        group("Slices", SliceOptions, options.RefitOptions, SearchOptions, options.ToleranceOptions),
         options.COLUMNS,
         options.WEIGHTS,
         options.INFERENCE,

@@ -15,7 +15,7 @@ from calcheck.core.filter_conditions import Condition
 from calcheck.core.number_text import format_p
 from calcheck.dependence.clusters import DesignEffect, noticed_effect
 from calcheck.errors import DataError, Message, OptionError
-from calcheck.evaluation import data_warnings, fitted_metric
+from calcheck.evaluation import TOLERANCE, data_warnings, fitted_metric
 from calcheck.execution.run import RandomStream, Run, run_settings
 from calcheck.inference.intervals import infer
 from calcheck.inference.metric_protocol import Basis, IntervalInference
@@ -31,7 +31,7 @@ from calcheck.regions.maps import region_map
 from calcheck.regions.trees import Node, Trees
 from calcheck.report import Curve, Report, Result, Skipped, cannot_reject, rejects
 from calcheck.report.conclusion import Conclusion, Direction, Effect
-from calcheck.studies.slices.groups import by_group, fault_effects, group_metrics
+from calcheck.studies.slices.groups import by_group, concluded, fault_effects, group_metrics
 from calcheck.studies.slices.options import SearchOptions
 from calcheck.typing import Indices, Mask, Values
 
@@ -165,7 +165,7 @@ class TreeSearch:
         """Return what is wrong in which leaves."""
         count = f"{len(self._grown[1]) - 1:,} trees of a perfect model"
         if rejects(self.p_value, self.searched.run.confidence):
-            return Conclusion(answer="no", effects=with_p_values(fault_effects(results), results, count))
+            return concluded(with_p_values(fault_effects(results, self.searched.tolerance), results, count))
         p = format_p(self.p_value)
         text = f"no node of a tree differs from a perfect model by more than chance: p = {p} over {count}"
         return Conclusion(answer="yes", effects=(Effect(topic="where", within=True, text=text),))
@@ -212,6 +212,7 @@ def search_regions(
     metrics: Sequence[Metric[Any]] | None = None,
     run: Run | None = None,
     sink: RegionSink | None = None,
+    tolerance: float = TOLERANCE,
 ) -> Report:
     """Return the regions of the inputs where a model deviates most from a perfect one.
 
@@ -225,7 +226,8 @@ def search_regions(
         msg = "regions are searched among independent rows only: with --cluster, --time or --block, name groups (--by)"
         raise OptionError(msg)
     options = options or SearchOptions()
-    searched = SearchedRows(source, options, run or Run(), group_metrics() if metrics is None else metrics)
+    metrics = group_metrics() if metrics is None else metrics
+    searched = SearchedRows(source, options, run or Run(), metrics, tolerance)
     study = TreeSearch(searched, options.depth) if options.depth else RegionSearch(searched)
     report = study.report()
     if (unjudged := unjudged_conclusion(report.settings, BY_GROUPS)) is not None:
@@ -322,7 +324,7 @@ class RegionSearch:
         """Return what is wrong where, or what was searched and would have been found."""
         count = f"{self.deviations.regions:,} regions"
         if rejects(first.p_value, self.run.confidence):
-            return Conclusion(answer="no", effects=with_p_values(fault_effects(results), results, count))
+            return concluded(with_p_values(fault_effects(results, self.searched.tolerance), results, count))
         label = first.slice["group"]
         text = f"no region differs from a perfect model by more than chance: {label} deviates most of {count}, p = "
         effects = [Effect(topic="where", within=True, text=f"{text}{format_p(first.p_value)}")]
@@ -400,8 +402,9 @@ class SearchedRows:
         options: SearchOptions,  # Columns, bins and sizes
         run: Run,  # Seed, confidence and replicates
         metrics: Sequence[Metric[Any]],  # Metrics that describe regions
+        tolerance: float,
     ) -> None:
-        self.source, self.options, self.run = source, options, run
+        self.source, self.options, self.run, self.tolerance = source, options, run, tolerance
         self.rows = source.predictions()
         predictive = self.rows.distributions()
         open_ = predictive.quantile_levels is not None or predictive.interval_levels is not None
@@ -488,6 +491,7 @@ class SearchedRows:
             **({} if self.clusters is None else {"embedding_clusters": self.clusters.details(self.rows)}),
             "bins": self.options.bins,
             "min_rows": self.min_rows,
+            "tolerance": self.tolerance,
         }
 
     def row_columns(self, regions: Sequence[Indices]) -> dict[str, Indices]:

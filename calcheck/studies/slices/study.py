@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from calcheck.errors import OptionError
+from calcheck.evaluation import TOLERANCE
 from calcheck.execution.run import Run
 from calcheck.metrics.base import Metric
 from calcheck.predictions import Predictions, Source
 from calcheck.regions.partition import Cut
 from calcheck.report import Report
 from calcheck.studies import Request
-from calcheck.studies.options import RefitOptions, WeightOptions
+from calcheck.studies.options import RefitOptions, ToleranceOptions, WeightOptions
 from calcheck.studies.slices.groups import GROUP_METRICS, by_groups, file_columns
 from calcheck.studies.slices.options import SearchOptions, SliceOptions
 from calcheck.studies.slices.search import RegionSink, search_regions
@@ -52,7 +53,8 @@ def run(request: Request) -> Report:
 
     with request.run(source) as run:
         run = replace(run, curves=request.draws)
-        report = slice_source(source, metrics, cuts, run, search, refit=refit, sink=keep)
+        tolerance = request.options(ToleranceOptions).tolerance
+        report = slice_source(source, metrics, cuts, run, search, refit=refit, sink=keep, tolerance=tolerance)
     report = request.require_results(report, source)
     if report.conclusion is None:
         return report
@@ -80,9 +82,11 @@ def slice_source(
     *,
     refit: bool = False,
     sink: RegionSink | None = None,
+    tolerance: float = TOLERANCE,
 ) -> Report:
     """Return the report of the groups of a source, or of the regions that a search finds if no columns form groups."""
     search = search or SearchOptions()
     if cuts:
-        return by_groups(source, cuts, metrics=metrics, min_rows=search.min_rows, refit=refit, run=run)
-    return search_regions(source, options=search, metrics=metrics, run=run, sink=sink)
+        fewest = search.min_rows
+        return by_groups(source, cuts, metrics=metrics, min_rows=fewest, refit=refit, run=run, tolerance=tolerance)
+    return search_regions(source, options=search, metrics=metrics, run=run, sink=sink, tolerance=tolerance)

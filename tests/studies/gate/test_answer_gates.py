@@ -18,7 +18,9 @@ GROUP = Result(metric="zms", summary="", options={}, unit="1", value=1.2, slice=
 def report_of(answer="yes", *qualifiers, effects=(SIZE, LOCAL, MEANS), **fields):
     read = Input(files=(), n=400, dropped=0, predictive="gaussian", columns={})
     found = Conclusion(answer=answer, qualifiers=qualifiers, tolerance=0.2, level=0.9, effects=effects)
-    return Report(calcheck="0", input=read, **{"settings": {}, "results": (), "conclusion": found} | fields)
+    return Report(
+        calcheck="0", input=read, **{"settings": {"tolerance": 0.2}, "results": (), "conclusion": found} | fields
+    )
 
 
 def outcome(rule, report):

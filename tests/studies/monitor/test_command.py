@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import eval_sh_legendre, ndtr
+from scipy.stats import binom, norm, t
 
 import calcheck as package
 from calcheck.errors import Message
@@ -61,6 +62,47 @@ def monitored(calcheck):
         return report
 
     return run
+
+
+def drifted(days, rows, **fault):
+    """Return forecasts that are wrong a bit on all days, in a frame."""
+    frame = pd.DataFrame(forecasts(days, rows, wrong=fault.get("wrong", 1.0)))
+    return frame.assign(y=frame["y"] + fault.get("shift", 0.0) * frame["std"])
+
+
+@pytest.mark.parametrize("fault", [{"wrong": 1.08}, {"shift": 0.06}])
+def test_an_alarm_of_a_fault_within_the_tolerance_is_no_no(calcheck, tmp_path, fault):
+    file, state = write(tmp_path / "many.parquet", drifted(300, 100, **fault)), tmp_path / "m.state"
+    found = package.monitor(file, "date", replicates=0, save_state=state)
+    assert found.monitor.verdict == "fail"
+    assert found.conclusion.answer == "yes"
+    (what,) = [each for each in found.conclusion.effects if each.topic == "what"]
+    assert what.within
+    assert ", within 20 %: " in what.text
+    assert package.monitor(file, "date", replicates=0, tolerance=0.05).conclusion.answer == "no"
+    assert calcheck("check", state).code == 0
+    assert calcheck("check", state, "--tolerance", "0.05").code == 1
+
+
+def fault_of(frame):
+    """Return the effect of a fault, and the z-scores in the time of it."""
+    found, dates = package.monitor(frame, "date", replicates=0), frame["date"].astype(str)
+    (what,) = [each for each in found.conclusion.effects if each.topic == "what"]
+    inside = (dates >= found.monitor.fault_start) & (dates <= found.monitor.fault_end)
+    return [what.low, what.value, what.high], ((frame["y"] - frame["mean"]) / frame["std"])[inside]
+
+
+def test_limits_of_the_fault_are_those_of_one_row_a_time():
+    """Order statistics of |z| at binomial ranks, interpolated on a grid of steps of 10 %, and Student's t."""
+    found, z = fault_of(drifted(400, 1, wrong=2.0))
+    ratios = np.sort(np.abs(z)) / norm.ppf(0.95)
+    low, high = ratios[int(binom.ppf(0.05, len(z), 0.9)) - 1], ratios[int(binom.ppf(0.95, len(z), 0.9))]
+    assert_allclose(found, [low, np.quantile(ratios, 0.9), high], rtol=0.04)
+    found, z = fault_of(drifted(400, 1, shift=0.8))
+    reach = t.ppf(0.95, len(z) - 1) * z.std() / np.sqrt(len(z))
+    assert_allclose(found, [z.mean() - reach, z.mean(), z.mean() + reach], rtol=1e-9)
+    hourly, many = fault_of(drifted(400, 9, shift=0.8))
+    assert (hourly[2] - hourly[0]) / (found[2] - found[0]) > 0.8 * many.std() / z.std()
 
 
 def test_a_change_raises_an_alarm_and_the_report_states_its_start_and_direction(monitored, tmp_path):
@@ -468,9 +510,9 @@ def test_python_monitors_frames_and_continues_states(tmp_path):
     for options, message in (
         ({"horizon": 3}, "horizon 3 contradicts .*, which has none: omit horizon"),
         ({"seed": 5}, "seed 5 contradicts .*, which has 0: omit seed"),
-        ({"metrics": "zms"}, "metrics zms contradicts .*, which has pit-bias,.*: omit metrics"),
+        ({"metrics": "zms"}, "metrics zms contradicts .*, which has standardized-bias,.*: omit metrics"),
         (
-            {"metrics": ["pit-bias", "pit-dispersion", package.metric("width-factor", level=0.5)]},
+            {"metrics": ["standardized-bias", "pit-dispersion", package.metric("width-factor", level=0.5)]},
             "width-factor: level 0.5 contradicts .*, which has 0.9: omit width-factor: level",
         ),
         ({"windw": "1D"}, r"there is no argument 'windw' .* Did you mean 'window'\?"),
@@ -478,6 +520,6 @@ def test_python_monitors_frames_and_continues_states(tmp_path):
         with pytest.raises(package.OptionError, match=message):
             package.monitor(late, state=state, **options)
     same = package.monitor(
-        late, state=state, metrics=["pit-bias", "pit-dispersion", "width-factor"], seed=0, replicates=0
+        late, state=state, metrics=["standardized-bias", "pit-dispersion", "width-factor"], seed=0, replicates=0
     )
     assert_allclose(same.monitor.log_e_value, found.monitor.log_e_value)

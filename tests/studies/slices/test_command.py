@@ -63,6 +63,24 @@ def test_an_overconfident_group_is_named_with_what_would_mend_it(sliced, preds):
     assert report["conclusion"]["next"][1] == f"calcheck recalibrate {preds} --by sex"
 
 
+@pytest.mark.parametrize(("wrong", "shift", "metric"), [(1.06, 0.0, "width-factor"), (1.0, 0.05, "standardized-bias")])
+def test_a_fault_within_the_tolerance_fails_a_test_but_is_no_no(sliced, calcheck, tmp_path, wrong, shift, metric):
+    data = forecasts(20_000, wrong=wrong)
+    data["y"] = data["y"] + shift * data["std"] * (data["sex"] == "f")
+    file, options = write(tmp_path / "many.parquet", data), ("--by", "sex", "--replicates", "99", "--resamples", "0")
+    report = sliced(file, *options)
+    (effect,) = [each for each in report["conclusion"]["effects"] if each["text"].startswith("sex=f")]
+    assert by_group(report, metric)["sex=f"]["verdict"] == "fail"
+    assert (report["conclusion"]["answer"], effect["within"]) == ("yes", True)
+    assert effect["text"].endswith("within 20 %")
+    factor = by_group(report, "width-factor")["sex=f"]
+    assert [effect[name] for name in ("value", "low", "high")] == [factor[name] for name in ("value", "low", "high")]
+    assert sliced(file, *options, "--tolerance", "0.01")["conclusion"]["answer"] == "no"
+    checked = calcheck("check", file, *options, "--metrics", metric)
+    assert (checked.code, "within 20 %" in checked.out) == (0, True)
+    assert calcheck("check", file, *options, "--metrics", metric, "--tolerance", "0.01").code == 1
+
+
 def test_values_and_intervals_are_those_of_evaluate_with_the_filter_of_the_group(sliced, calcheck, preds):
     report = sliced(preds, "--by", "sex,age:3,day:month", "--metrics", "zms,coverage")
     some = [each for each in report["results"] if each["verdict"] != "none"]
@@ -353,7 +371,7 @@ def test_metrics_that_a_file_does_not_allow_are_skipped_with_the_reason(sliced, 
     parts |= {"y": center + rng.normal(size=200), "sex": np.where(rng.random(200) < 0.5, "f", "m")}
     file = write(tmp_path / "quantiles.parquet", parts)
     report = sliced(file, "--by", "sex")
-    assert {each["metric"] for each in report["skipped"]} == {"bias", "zms"}
+    assert {each["metric"] for each in report["skipped"]} == {"zms"}
     assert by_group(report, "width-factor")["sex=f"]["verdict"] == "pass"
     assert "the mean depends on the tails" in calcheck("slices", file, "--by", "sex", "--metrics", "zms").refused()
 
