@@ -149,9 +149,11 @@ class CommandRequest(Request):
         """Return the models of each data set: one for each file, which ``require`` checks."""
         from calcheck.models.alignment import Model
 
-        files = self.parameters["files"]
+        files, names_given = self.parameters["files"], self.parameters.get("names")
+        if len(files) == 1 and (found := inputs_and_outputs.file_source(files[0], self._reading).models):
+            files, names_given = [f"{files[0]}@model={name}" for name in found], names_given or found
         folders = files_by_folder(files) if self.parameters.get("by_folder") else {"": files}
-        names = {folder: model_names(group, self.parameters.get("names")) for folder, group in folders.items()}
+        names = {folder: model_names(group, names_given) for folder, group in folders.items()}
         sources = {folder: open_models(group, self._reading, metrics) for folder, group in folders.items()}
         for source in chain.from_iterable(sources.values()):
             self._opened.append(source)

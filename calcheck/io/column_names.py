@@ -10,8 +10,16 @@ from calcheck.options import option, require_positive_option, require_share_opti
 
 TARGETS = ("y", "y_true", "target", "observed", "observation", "oracle_value")
 MEANS = ("mean", "y_pred", "y_preds", "pred", "prediction")
-POINTS = (*MEANS, "yhat")  # Point predictions beside intervals
 STDS = ("std", "sigma", "y_std", "pred_uct", "uE")
+OTHER_NAMES = {
+    "target": ("y_test", "actual", "actuals", "ground_truth"),
+    "mean": (
+        *("mu", "y_mean", "yhat", "y_hat", "predicted", "predictions", "fit", "Estimate"),
+        *(".pred", "Point Forecast", "Point.Forecast"),
+    ),
+    "std": ("sd", "y_sd", "std_dev", "stddev", "pred_std", "y_pred_std", "y_hat_std"),
+}
+"""Names of columns by role that are looked for after those above."""
 ERROR = "error"
 SPREADS = ("std", "var", "log_std", "log_var")
 _SPREAD = frozenset(SPREADS)

@@ -160,6 +160,7 @@ class Roles:
     narrow: tuple[str, ...] = field(default=())
     tool: str = ""  # The tool whose column names these are; empty if unknown
     keys: tuple[str, ...] = ()  # Columns that identify rows in files of that tool
+    unusual: bool = False  # Whether the columns were found by names that are less common, so that reports state them
 
     def described_columns(self) -> dict[str, str]:
         """Return the column names of each role, for reports."""

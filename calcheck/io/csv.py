@@ -1,4 +1,4 @@
-"""CSV and TSV files: delimiter, header lines, quotes, leading zeros, decimal commas."""
+"""Files of tables of cells: CSV and TSV, with their delimiter, header, quotes, zeros and decimal commas, and Excel."""
 
 import csv as standard_csv
 import io
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from calcheck.core.escaping import PROTECTED
-from calcheck.errors import DataError
+from calcheck.errors import DataError, OptionError
 from calcheck.io.arrow_columns import MAX_BLOCK, MemoryTable, is_text, pc, replace_in_text
+from calcheck.io.dataframes import frame_columns
 from calcheck.io.files import File
 
 CELL = r'(?:\A(?:\xef\xbb\xbf)?|[\n\r{0}])("(?:[^"]++|"")*+)("?)([^\n\r{0}]?)'  # a quoted cell, and what follows it
@@ -258,3 +259,15 @@ def _any(mask: pa.ChunkedArray) -> bool:
 
 csv_table = partial(delimited_table, delimiter=",")
 tsv_table = partial(delimited_table, delimiter="\t")
+
+
+def excel_table(file: File) -> MemoryTable:
+    """Open the first sheet of an Excel file; its first row has the names of the columns."""
+    try:
+        import openpyxl  # noqa: F401 - pandas reads Excel files by it
+        import pandas as pd
+    except ImportError as error:
+        raise OptionError("Excel files need openpyxl. Install it: pip install 'calcheck[excel]'") from error
+    frame = pd.read_excel(io.BytesIO(file.content()), engine="openpyxl")
+    columns = frame_columns(frame, "the sheet")
+    return MemoryTable(pa.Table.from_pandas(frame.set_axis(list(columns), axis="columns"), preserve_index=False))

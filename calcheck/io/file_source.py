@@ -19,7 +19,7 @@ from calcheck.io.crossing import Crossing
 from calcheck.io.files import STDIN, AnyFile, Files, file_named, resolve, shown_path
 from calcheck.io.filters import Filters, TableLayout, require_one
 from calcheck.io.long_layouts import convert_layout
-from calcheck.io.naming_schemes import ColumnIndex, find_layout, unclear_spreads
+from calcheck.io.naming_schemes import ColumnIndex, find_layout, forms_of, unclear_spreads
 from calcheck.io.numpy_files import ArrayTable
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
 from calcheck.predictions import HasInfo, Predictions, Source, first_rows
@@ -158,6 +158,18 @@ class FileSource(Source):
             chunks += key_text(batch[column] if mask is None else batch.filter(pa.array(mask))[column]).chunks
         return pa.chunked_array(chunks, pa.string())
 
+    @property
+    def _mapping(self) -> str:
+        """The columns of targets and predictions as text, if their names are less common; else empty."""
+        described = self.roles.described_columns() if self.roles.unusual else {}
+        return "; ".join(f"{role}: {name}" for role, name in described.items() if role != name)
+
+    @property
+    def models(self) -> list[str]:
+        """The names of models that columns start with; none if an option names the predictions."""
+        stated = self.options.names_form or self.options.model is not None
+        return [] if stated else list(dict.fromkeys(filter(None, (form.match for form in forms_of(self.columns.free)))))
+
     def missing(self) -> list[str]:
         """Return why metrics cannot compare predictions with targets, and what to do; empty if they can."""
         return list(self._missing(self.roles))
@@ -165,7 +177,7 @@ class FileSource(Source):
     def _missing(self, roles: column_roles.Roles) -> Iterator[str]:
         if roles.predictive is None:
             unclear = unclear_spreads(self.columns.free) if roles.target or self.options.truth else []
-            yield role_inference.missing_predictions(self.columns, self.options) + scale_hint(
+            yield role_inference.missing_predictions(self.columns, self.options, self.file.name) + scale_hint(
                 unclear, self._with_variances
             )
         if not roles.target and not self.options.truth:
@@ -332,7 +344,7 @@ class FileSource(Source):
             predictive=self._family(first),
             columns=columns,
             options=tuple(self.explicit()),
-            layout=self.layout.layout or self.roles.tool or None,
+            layout=self.layout.layout or self.roles.tool or self._mapping or None,
         )
 
     def _family(self, rows: Predictions) -> str | None:

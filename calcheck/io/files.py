@@ -44,6 +44,7 @@ SUFFIXES = {
     ".ndjson": "jsonl",
     ".safetensors": "safetensors",
     ".nc": "netcdf",
+    ".xlsx": "excel",
 }
 KNOWN = f"{', '.join((*SUFFIXES, ANY_JSON))}; also compressed: {', '.join(COMPRESSED)}"
 TEXT = ("csv", "tsv", "jsonl")

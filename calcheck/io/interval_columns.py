@@ -1,11 +1,12 @@
 """Columns of interval limits, and their levels."""
 
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from calcheck.errors import DataError, OptionError
-from calcheck.io.column_names import POINTS, ColumnOptions
+from calcheck.io.column_names import MEANS, ColumnOptions
 from calcheck.io.column_roles import IntervalsRole
 from calcheck.io.naming_schemes import ColumnIndex
 
@@ -15,16 +16,21 @@ Sides = dict[float | None, dict[int, str]]  # Columns by level, then by side
 PACKED = ("y_pis", "intervals")  # Of MAPIE, and of tools that return arrays (n, 2)
 OF_INTERVAL = r"(?:y|yhat|y_hat|y_pred|pred|prediction|forecast|pi|obs|obs_ci|interval)"  # not mean_ci, nor ci
 SIDED = re.compile(
-    rf"(?:(?P<of>{OF_INTERVAL})[_.-])?(?P<side>lower|lo|upper|hi)(?:[_.-]?(?P<level>[0-9]*\.?[0-9]+)%?)?", re.IGNORECASE
+    rf"(?:(?P<of>\.?{OF_INTERVAL})[_.-])?(?P<side>lower|lo|lwr|upper|hi|upr)(?:[_. -]?(?P<level>[0-9]*\.?[0-9]+)%?)?",
+    re.IGNORECASE,
 )
 LEVEL = re.compile(r"(?<![0-9.])(?<![_.-][vV])(?P<level>[0-9]*\.?[0-9]+)%?$")  # v12 is a version
 SIDES = ("lower", "upper")
-SPELLINGS = {"lower": ("lower", 0), "lo": ("lo", 0), "upper": ("lower", 1), "hi": ("lo", 1)}
+LOWER = {"lower": ("lower", 0), "lo": ("lo", 0), "lwr": ("lwr", 0)}
+SPELLINGS = {**LOWER, "upper": ("lower", 1), "hi": ("lo", 1), "upr": ("lwr", 1)}
 LEAST_PERCENT = 10.0  # Smaller numbers in names, such as lower_1, may count columns
 DEFAULTS = {
-    "obs_ci": "; statsmodels writes 0.95 unless told otherwise",
-    "yhat": "; Prophet writes 0.8 unless told otherwise",
+    "obs_ci": ("statsmodels", 0.95),
+    "yhat": ("Prophet", 0.8),
+    "lwr": ("R", 0.95),
+    ".pred": ("tidymodels", 0.95),
 }
+"""The tool that writes limits whose names begin so, and the level that it writes unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +86,19 @@ def _grouped(names: Iterable[str]) -> dict[tuple[str, str, bool], Sides]:
     return found
 
 
-def missing_level(columns: ColumnIndex) -> str:
-    """Return the message that intervals have no level; empty if there are no intervals."""
+def missing_level(columns: ColumnIndex, name: str) -> str:
+    """Return the message that the intervals of a file have no level; empty if there are no intervals."""
     if packed := _packed_name(columns):
         return f"column {packed!r} holds prediction intervals, but not their levels. Pass --level, such as 0.9,0.95"
     pairs = [pair for pair in named_pairs(columns.free) if pair.level is None]
     if not pairs:
         return ""
-    default = next((text for stem, text in DEFAULTS.items() if pairs[0].lower.startswith(stem)), "")
-    return (
-        f"columns {pairs[0].lower!r} and {pairs[0].upper!r} hold prediction intervals, but not their level. Pass"
-        f" --level, such as --level 0.9: the share of targets that they should contain{default}"
-    )
+    found = f"columns {pairs[0].lower!r} and {pairs[0].upper!r} hold prediction intervals, but not their level"
+    for start, (tool, level) in DEFAULTS.items():
+        if pairs[0].lower.startswith(start):
+            command = f", as in calcheck {shlex.quote(name)} --level {level:g}" if name else ""
+            return f"{found}. {tool} writes {level:g} unless told otherwise: pass --level {level:g}{command}"
+    return f"{found}. Pass --level, such as --level 0.9: the share of targets that they should contain"
 
 
 def _ordered(group: Sides) -> list[tuple[float | None, dict[int, str]]]:
@@ -161,7 +168,7 @@ def _point(columns: ColumnIndex, options: ColumnOptions) -> str | None:
     """Return the column of point predictions, if there is one."""
     if options.mean:
         return columns.existing("mean", options.mean)
-    return columns.one_of("mean", POINTS)
+    return columns.one_of("mean", MEANS)
 
 
 def _level_in(name: str) -> float | None:

@@ -1,7 +1,7 @@
 """Naming schemes of columns: quantiles, samples and limits as other tools write them, and long layouts."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from calcheck.errors import DataError, listed_columns, named_some
 from calcheck.io.arrow_columns import is_text, is_vector, natural
+from calcheck.io.column_names import MEANS, OTHER_NAMES, STDS, TARGETS
 from calcheck.io.column_roles import QuantilesRole, SamplesRole
 from calcheck.options import flag_of
 
@@ -42,6 +43,7 @@ class ColumnIndex:
     def one_of(self, role: str, known: Sequence[str]) -> str | None:
         """Return the column with a known name, None if there is none."""
         found = [name for name in known if name in self.free]
+        found = found or [name for name in OTHER_NAMES.get(role, ()) if name in self.free]
         if len(found) > 1:
             pair = f"{found[0]!r} and {found[1]!r}"
             raise DataError(f"two columns may hold the {role}: {pair}. Pass {flag_of(role)} with one of them")
@@ -117,7 +119,10 @@ NIXTLA = re.compile(r"(?P<of>.+)-(?P<side>lo|hi)-(?P<coverage>[0-9]+(?:\.[0-9]+)
 QUANTILE = re.compile(r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile)[_-]?(?P<level>0?\.[0-9]+)")
 SAMPLE = re.compile(r"(?:(?P<of>.+)_)?sample_?(?P<draw>[0-9]+)|(?P<component>.+)_s(?P<path>[0-9]+)")
 DARTS = re.compile(r".+_s[0-9]+")
+PERCENT = re.compile(r"[QqPp]_?(?P<lettered>[0-9]{2}|[0-9]{1,2}\.[0-9]+)|X?(?P<signed>[0-9]{1,2}(?:\.[0-9]+)?)[%.]")
 DIGITS = 12  # Decimals to which levels are rounded: (1 - 0.9) / 2 becomes 0.05
+MEAN_ENDS = tuple(mark + end for mark in "_." for end in ("pred", "prediction", "mean", "hat", "forecast"))
+STD_ENDS = tuple(mark + end for mark in "_." for end in ("std", "sd", "stddev"))
 SIGNS = {"lower": -1, "lo": -1, "upper": 1, "hi": 1}
 
 
@@ -153,7 +158,8 @@ def quantiles_role(columns: dict[float, str]) -> QuantilesRole:
 
 def level_of(name: str) -> float | None:
     """Return the quantile level in a column name, None if there is none."""
-    return next((parsed[1] for reader in QUANTILE_NAMES.values() if (parsed := reader(name)) is not None), None)
+    readers = (*QUANTILE_NAMES.values(), _in_percent)
+    return next((parsed[1] for reader in readers if (parsed := reader(name)) is not None), None)
 
 
 def level_name(level: float) -> str:
@@ -212,6 +218,49 @@ def _numbered(name: str) -> tuple[str, float] | None:
 def _lettered(name: str) -> tuple[str, float] | None:
     match = QUANTILE.fullmatch(name)
     return (match["of"] or "", float(match["level"])) if match else None
+
+
+def _in_percent(name: str) -> tuple[str, float] | None:
+    match = PERCENT.fullmatch(name)
+    return ("", round(float(match["lettered"] or match["signed"]) / 100, DIGITS)) if match else None
+
+
+def percent_quantiles(names: Iterable[str]) -> QuantilesRole | None:
+    """Return the role of quantiles with levels in percent, ``Q2.5`` or ``97.5%``; None for fewer than two."""
+    columns = _by_level(list(names), _in_percent).get("", {})
+    return quantiles_role(columns) if len(columns) > 1 else None
+
+
+def moments_by_target(names: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Return the columns of means and standard deviations by the target in their names, or by its number.
+
+    Examples
+    --------
+    >>> moments_by_target(["temp", "temp_pred", "temp_std"])
+    {'temp': ('temp_pred', 'temp_std')}
+    >>> moments_by_target(["y1", "y2", "mean_1", "mean_2", "std_1", "std_2"])
+    {'y1': ('mean_1', 'std_1'), 'y2': ('mean_2', 'std_2')}
+    """
+    known = {"target": TARGETS, "mean": MEANS, "std": STDS}
+    numbered = [_numbered_names(names, (*stems, *OTHER_NAMES[role])) for role, stems in known.items()]
+    numbers = sorted(set.intersection(*map(set, numbered)), key=int)
+    if len(numbers) > 1:
+        return {numbered[0][number]: (numbered[1][number], numbered[2][number]) for number in numbers}
+    found = {}
+    for stem in names:
+        means = [name for end in MEAN_ENDS if (name := stem + end) in names]
+        stds = [name for end in STD_ENDS for start in (stem, *means) if (name := start + end) in names]
+        if len(means) == len(stds) == 1:
+            found[stem] = (means[0], stds[0])
+    return found
+
+
+def _numbered_names(names: Iterable[str], stems: Iterable[str]) -> dict[str, str]:
+    """Return the columns of a role by the number in their names; none if a number occurs twice."""
+    expression = re.compile(rf"(?:{'|'.join(map(re.escape, stems))})_?([0-9]+)")
+    matches = [match for name in names if (match := expression.fullmatch(name))]
+    found = {match[1]: match[0] for match in matches}
+    return found if len(found) == len(matches) else {}
 
 
 def _limit(coverage: float, side: str) -> float:

@@ -1,6 +1,8 @@
 """The roles of columns, inferred from their names."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
@@ -89,6 +91,7 @@ UNCLEAR_PAIRS = {  # Ambiguous pairs of columns, with the message about them
     " --log-std 1 or --log-var 1",
     ("loc", "scale"): "have a different meaning in each family. Pass --dist (--dist gaussian, …)",
 }
+STANDARD_ERRORS = ("se.fit", "se", "mean_se", "variance.estimates", "Est.Error", "std.error", "stderr")
 KEYS = {  # Columns that identify rows, by tool
     "Nixtla": ("unique_id", "ds", "cutoff"),
     "AutoGluon": ("item_id", "timestamp", "target_name"),
@@ -114,7 +117,14 @@ def find_roles(
     wide |= set(column_roles.columns_of(predictive)) if column_roles.is_wide(predictive) else set()
     narrow = _shown(columns.schema, x, wide, (*target, *column_roles.columns_of(predictive)))
     keys = tuple(name for name in KEYS.get(tool, ()) if name in columns.names)
-    return column_roles.Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
+    roles = column_roles.Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
+    return replace(roles, unusual=not options.names_form and not tool and _is_unusual(roles))
+
+
+def _is_unusual(roles: column_roles.Roles) -> bool:
+    """Return whether targets, means and standard deviations were found by names that are less common."""
+    used = {*roles.target, *column_roles.columns_of(roles.predictive)}
+    return isinstance(roles.predictive, column_roles.GaussianRole) and not used <= {*TARGETS, *MEANS, *STDS}
 
 
 def find_input_roles(
@@ -194,6 +204,7 @@ class _Finder:
         self.columns = columns
         self.options = options
         self.forms = naming_schemes.forms_of(columns.free)
+        self._uses_names_of_targets = False
 
     def target(self, dependence: Sequence[str] = ()) -> tuple[str, ...]:
         if self.options.truth:
@@ -201,7 +212,7 @@ class _Finder:
         if self.options.target:
             return self.columns.parse_list("target", self.options.target)
         found = self.columns.one_of("target", [name for name in TARGETS if name not in dependence])
-        return (found,) if found else ()
+        return (found,) if found else tuple(self._by_target) if self._uses_names_of_targets else ()
 
     def id(self) -> str | None:
         if self.options.id:
@@ -246,16 +257,40 @@ class _Finder:
         if len(choices) > 1:
             (first, one), (second, other) = choices[:2]
             raise DataError(f"there are two forms of predictions: {first}, and {second}. Pass {one}, or {other}")
-        if gaussian or not found:  # intervals state less than means with standard deviations
-            return gaussian or interval_columns.find_intervals(self.columns, self.options), ""
-        return found[0].role, found[0].tool
+        if gaussian:  # intervals state less than means with standard deviations
+            return gaussian, ""
+        if found:
+            return found[0].role, found[0].tool
+        return (
+            interval_columns.find_intervals(self.columns, self.options)
+            or naming_schemes.percent_quantiles(self.columns.free)
+            or self._moments_by_target()
+        ), ""
+
+    @cached_property
+    def _by_target(self) -> dict[str, tuple[str, str]]:
+        """The columns of means and standard deviations by the target in their names: those of the known targets."""
+        found = naming_schemes.moments_by_target(self.columns.free)
+        target = self.options.target
+        named = self.columns.parse_list("target", target) if target else ()
+        one = () if named or self.options.truth else filter(None, [self.columns.one_of("target", TARGETS)])
+        wanted = (*named, *one) or tuple(found)
+        return {name: found[name] for name in wanted if name in found} if set(wanted) <= set(found) else {}
+
+    def _moments_by_target(self) -> column_roles.GaussianRole | None:
+        """Return the role of means and standard deviations with the name of a target in theirs; None without them."""
+        if not self._by_target:
+            return None
+        self._uses_names_of_targets = True
+        means, spreads = zip(*self._by_target.values(), strict=True)
+        return column_roles.GaussianRole(means, spreads, "std", self.options.error_dist)
 
     def _chosen_forms(self) -> list[naming_schemes.NamedForm]:
         """Return the recognized predictions of one model: the one given, or the only one."""
         forms, model = self.forms, self.options.model
         models = list(dict.fromkeys(form.match for form in forms))
         if model is None:
-            require_one(models, "models or targets", "--model {!r}")
+            require_one(models, "models or targets", "--model {!r}, or compare them with calcheck compare")
             return forms
         chosen = [form for form in forms if form.match == model]
         if not chosen:
@@ -358,11 +393,23 @@ def missing_target(columns: naming_schemes.ColumnIndex) -> str:
     )
 
 
-def missing_predictions(columns: naming_schemes.ColumnIndex, options: ColumnOptions) -> str:
-    """Return the message that no predictive distributions were found, and what to do."""
+def missing_predictions(columns: naming_schemes.ColumnIndex, options: ColumnOptions, name: str) -> str:
+    """Return the message that no predictive distributions were found in a file, and what to do."""
     stated = options.names_form or naming_schemes.unclear_spreads(columns.free)
-    special = "" if stated else interval_columns.missing_level(columns) or _mixture_columns(columns)
-    return special or _unrecognized(columns, options)
+    special = "" if stated else interval_columns.missing_level(columns, name) or _mixture_columns(columns)
+    return special or ("" if stated else _standard_error(columns)) or _unrecognized(columns, options)
+
+
+def _standard_error(columns: naming_schemes.ColumnIndex) -> str:
+    """Return the message that a column may be a standard error of the mean; empty if there is none."""
+    name = next((name for name in STANDARD_ERRORS if name in columns.free), None)
+    if name is None:
+        return ""
+    return (
+        f"{name!r} may be the uncertainty of the mean alone, without the noise of the targets: if it is that of new"
+        f" targets, pass --{'var' if name.startswith('var') else 'std'} {name}, else another column (columns:"
+        f" {columns.listed_names()})"
+    )
 
 
 def _unrecognized(columns: naming_schemes.ColumnIndex, options: ColumnOptions) -> str:

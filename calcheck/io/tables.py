@@ -14,7 +14,7 @@ from calcheck.core.validation import require_different
 from calcheck.errors import FileError
 from calcheck.io import arrow_files, netcdf, numpy_files, safetensors
 from calcheck.io.arrow_columns import MemoryTable, is_text, plain_columns
-from calcheck.io.csv import csv_table, tsv_table
+from calcheck.io.csv import csv_table, excel_table, tsv_table
 from calcheck.io.dataframes import TableInMemory
 from calcheck.io.files import ANY_JSON, TEXT, AnyFile, File, Files, PartitionFile, file_named, suffix_of
 from calcheck.io.json_lines import json_lines_table
@@ -51,6 +51,7 @@ READERS: dict[str, Callable[[File], Table]] = {
     "npz": numpy_files.npz_table,
     "safetensors": safetensors.safetensors_table,
     "netcdf": netcdf.netcdf_table,
+    "excel": excel_table,
 }
 """The reader of each format, by its name in ``--input-format``."""
 

@@ -16,7 +16,7 @@ from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals
 from calcheck.distributions.recalibrated import RecalibratedCounts, RecalibratedScale
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrow_columns import key_text, pc, replace_in_text
-from calcheck.io.column_names import ERROR, POINTS, STDS, TARGETS
+from calcheck.io.column_names import ERROR, MEANS, OTHER_NAMES, STDS, TARGETS
 from calcheck.io.csv import table_of
 from calcheck.io.dataframes import list_column
 from calcheck.io.filters import MODELS
@@ -158,7 +158,8 @@ def _has_values(columns: dict[str, Any], name: str, values: AnyArray) -> bool:
 
 def _plays_a_role(name: str) -> bool:
     """Return whether the reader may assign a role to a column with this name."""
-    known = {*TARGETS, *POINTS, *STDS, ERROR, "id", "dist", "samples", "embedding", *PACKED, *MODELS}
+    others = (other for names in OTHER_NAMES.values() for other in names)
+    known = {*TARGETS, *MEANS, *STDS, *others, ERROR, "id", "dist", "samples", "embedding", *PACKED, *MODELS}
     stem = re.sub(r"[-_]?\d+$", "", name)  # Numbers of mixture components, or of columns of inputs
     numbered = level_of(name) is not None or SAMPLE.fullmatch(name) or SIDED.fullmatch(name)
     parameters = {name for made in CONVENTIONS.values() for known in made.parameters.values() for name in known}

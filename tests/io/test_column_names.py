@@ -381,3 +381,103 @@ def test_a_filter_that_cannot_be_compared_is_refused(tmp_path):
         read(path, filter=("day>=5x",)).predictions()
     with pytest.raises(OptionError, match="must be COLUMN=VALUE, or have one of"):
         read(path, filter=("age",))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("y", "mu", "sigma"),
+        ("y_test", "y_pred", "y_std"),
+        ("actual", "predicted", "sd"),
+        ("temp", "temp_pred", "temp_std"),
+        ("y", "y_hat", "y_hat_std"),
+        ("y", "yhat", "stddev"),
+    ],
+    ids=" ".join,
+)
+def test_means_and_standard_deviations_are_found_by_other_names(tmp_path, names):
+    rows = read(file(tmp_path, dict(zip(names, NORMAL.values(), strict=True)))).predictions()
+    assert_array_equal(rows.y, [1, 2])
+    assert_array_equal(rows.predictive.mean(), [0, 1])
+    assert_array_equal(rows.predictive.std(), [1, 2])
+
+
+def test_common_names_come_before_others(tmp_path):
+    rows = read(file(tmp_path, NORMAL | {"mu": [7.0, 7.0], "sd": [9.0, 9.0], "fit": [3.0, 4.0]})).predictions()
+    assert_array_equal(rows.predictive.std(), [1, 2])
+
+
+def test_names_of_a_target_do_not_replace_a_known_target(tmp_path):
+    """A feature temp with its mean and standard deviation is no prediction of y."""
+    columns = Y | {"temp": [1.0, 2.0], "temp_pred": [0.0, 1.0], "temp_sd": [1.0, 2.0]}
+    assert "no columns were recognized as predictions" in refused(file(tmp_path, columns))
+
+
+@pytest.mark.parametrize("names", ["y_1 y_2 mean_1 mean_2 std_1 std_2", "t u t_pred u_pred t_std u_std"])
+def test_several_targets_are_found_by_number_or_by_the_name_of_each(tmp_path, names):
+    values = [[1.0, 2.0], [3.0, 4.0], [0.0, 1.0], [5.0, 6.0], [1.0, 2.0], [3.0, 5.0]]
+    rows = read(file(tmp_path, dict(zip(names.split(), values, strict=True)))).predictions()
+    assert_array_equal(rows.y, [[1, 3], [2, 4]])
+    assert_array_equal(rows.predictive.mean(), [[0, 5], [1, 6]])
+    assert_array_equal(rows.predictive.std(), [[1, 3], [2, 5]])
+
+
+@pytest.mark.parametrize(
+    ("names", "levels"),
+    [
+        (("Q2.5", "Q97.5"), [0.025, 0.975]),  # brms
+        (("X5.", "X50.", "X95."), [0.05, 0.5, 0.95]),  # R, where names were made valid
+        (("2.5%", "97.5%"), [0.025, 0.975]),
+        (("q05", "q50", "q95"), [0.05, 0.5, 0.95]),
+        (("p10", "p90"), [0.1, 0.9]),
+    ],
+    ids=str,
+)
+def test_levels_of_quantiles_in_percent_are_read(tmp_path, names, levels):
+    path = file(tmp_path, Y | {name: [float(place), place + 1.0] for place, name in enumerate(names)})
+    assert_array_equal(read(path).predictions().predictive.levels, levels)
+    named = read(path, quantiles=",".join(names)).predictions()
+    assert_array_equal(named.predictive.levels, levels)
+
+
+def test_numbers_in_names_that_are_no_percentages_are_no_levels(tmp_path):
+    """Answers q1 to q3 of a questionnaire are not the quantiles of 1 to 3 %."""
+    columns = Y | {f"q{number}": [0.0, 1.0] for number in (1, 2, 3)}
+    assert "no columns were recognized as predictions" in refused(file(tmp_path, columns))
+
+
+@pytest.mark.parametrize(
+    ("names", "level"),
+    [
+        (("fit", "lwr", "upr"), 0.95),
+        ((".pred", ".pred_lower", ".pred_upper"), 0.95),
+        (("yhat", "yhat_lower", "yhat_upper"), 0.8),
+    ],
+    ids=["R", "tidymodels", "Prophet"],
+)
+def test_the_level_that_a_tool_writes_is_proposed_with_the_whole_command(tmp_path, names, level):
+    path = file(tmp_path, Y | dict(zip(names, ([0.0, 1.0], [-1.0, 0.0], [1.0, 3.0]), strict=True)))
+    assert f"pass --level {level}, as in calcheck {path} --level {level}" in refused(path)
+    assert_array_equal(read(path, level=(level,)).predictions().predictive.interval_levels, [level])
+
+
+@pytest.mark.parametrize(("name", "option"), [("se.fit", "--std se.fit"), ("variance.estimates", "--var variance")])
+def test_standard_errors_of_means_are_not_taken_for_standard_deviations(tmp_path, name, option):
+    message = refused(file(tmp_path, Y | {"fit": [0.0, 1.0], name: [1.0, 2.0]}))
+    assert f"'{name}' may be the uncertainty of the mean alone" in message
+    assert f"if it is that of new targets, pass {option}" in message
+
+
+def test_excel_files_are_read(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "book.xlsx"
+    pandas.DataFrame(NORMAL | {"site": ["a", "b"]}).to_excel(path, index=False)
+    rows = read(path, filter=("site=b",)).predictions()
+    assert_array_equal(rows.predictive.std(), [2])
+
+
+def test_a_damaged_excel_file_is_refused(tmp_path):
+    path = tmp_path / "book.xlsx"
+    path.write_bytes(b"PK\x03\x04 no archive")
+    with pytest.raises(CalcheckError, match="not a readable excel file"):
+        read(path).predictions()

@@ -44,7 +44,8 @@ def pair(lower, upper, **others):
 def test_pairs_of_limits_are_found_by_name_and_need_their_level(tmp_path, lower, upper):
     path = file(tmp_path, pair(lower, upper))
     message = refused(path)
-    assert f"columns '{lower}' and '{upper}' hold prediction intervals, but not their level. Pass --level" in message
+    assert f"columns '{lower}' and '{upper}' hold prediction intervals, but not their level" in message
+    assert "--level 0." in message
     predictive = read(path, level=(0.9,)).predictions().predictive
     assert_array_equal(predictive.levels, [0.9])
     assert_array_equal(np.concatenate([predictive.lower, predictive.upper], axis=1), np.transpose([LOW, HIGH]))
@@ -118,7 +119,7 @@ def test_limits_of_the_mean_are_not_prediction_intervals(tmp_path):
     assert_array_equal(predictive.lower[:, 0], LOW)
     assert_array_equal(predictive.point, [1, 1, 1])
     assert "statsmodels writes 0.95 unless told otherwise" in refused(path)
-    assert "no column was recognized as the std" in refused(file(tmp_path, Y | others))
+    assert "'mean_se' may be the uncertainty of the mean alone" in refused(file(tmp_path, Y | others))
 
 
 def test_two_sets_of_intervals_are_ambiguous(tmp_path):

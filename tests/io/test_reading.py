@@ -648,7 +648,7 @@ def test_arrow_streams_have_an_ending_of_their_own(tmp_path):
 
 def test_messages_about_unknown_formats_list_all_that_are_known(tmp_path):
     (tmp_path / "preds.dat").write_text("y")
-    with pytest.raises(OptionError, match=r"\.arrows, .*\.nc, \.json; also compressed: \.gz, \.bz2, \.xz, \.zst\)"):
+    with pytest.raises(OptionError, match=r"\.arrows, .*\.xlsx, \.json; also compressed: \.gz, \.bz2, \.xz, \.zst\)"):
         read(str(tmp_path / "preds.dat")).predictions()
 
 

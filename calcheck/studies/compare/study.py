@@ -27,11 +27,11 @@ CCE = "cce"
 def run(request: Request) -> Report:
     """Return the report of models on the same rows, of one data set or several."""
     options, files = request.options(ComparisonOptions), request.data("files")
-    if files is not None and len(files) < 2:  # noqa: PLR2004 - a comparison needs two
-        raise OptionError(f"compare needs the files of at least two models, got only {files[0]}")
     metrics = _discretised(request.refined(request.metrics(), CCE), wanted=options.discretise)
     metrics, without = request.weighted(metrics, applicable=True, plots=True)
     models = request.models(metrics)
+    if files is not None and len(models.get("", files)) < 2:  # noqa: PLR2004 - a comparison needs two
+        raise OptionError(f"compare needs the files of at least two models, got only {files[0]}")
     with request.run() as run:
         if "" in models:
             report = compare(models[""], metrics, swaps=options.permutations, run=run)

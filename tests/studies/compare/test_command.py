@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
@@ -597,3 +598,13 @@ def test_the_deviation_over_trials_is_shown_in_every_format(calcheck, models, mo
 )
 def test_trials_need_cce_and_a_number_of_draws(calcheck, models, command, options, message):
     assert message in calcheck(command, *models, *options).refused()
+
+
+def test_the_models_of_one_file_are_compared(calcheck, tmp_path):
+    limits = {f"{model}-{side}-90": [sign * size] * 3 for model, size, side, sign in SIDES}
+    path = write(tmp_path / "nixtla.csv", pa.table({"ds": [1, 2, 3], "y": [0.0, 0.1, 0.2], **limits}))
+    report = json.loads(calcheck("compare", path, "--metrics", "interval-score", *QUICK, "--format", "json").out)
+    assert report["settings"]["models"] == ["A", "B"]
+
+
+SIDES = [("A", 1.0, "lo", -1), ("A", 1.0, "hi", 1), ("B", 2.0, "lo", -1), ("B", 2.0, "hi", 1)]
