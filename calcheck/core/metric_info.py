@@ -54,11 +54,13 @@ class MetricInfo:
     """Properties of a metric that do not depend on its options."""
 
     name: str  # Name of the metric and of its command
-    unit: str  # Unit of the value: "1", "y", "y^2" …
-    needs: tuple[Need, ...]  # Required data: targets (y), predictive distributions, inputs (x)
-    alternative: Alternative  # Values that are evidence against a model, relative to the null distribution
+    unit: str = "1"  # Unit of the value: "1", "y", "y^2" …
+    needs: tuple[Need, ...] = ("y", "predictive")  # Required data: targets (y), predictive distributions, inputs (x)
+    alternative: Alternative = (
+        "two-sided"  # Values that are evidence against a model, relative to the null distribution
+    )
     # Which of two values is better: the smaller, the larger, the one nearer to 0 or to the reference; or none
-    orientation: Orientation
+    orientation: Orientation = "smaller"
     source: str  # Publication and equation
     interpretation: str  # How to read a value: its range and its optimum
     # Interval method: bootstrap (percentile if resampling is biased), the metric's own method (one-sided if it is a

@@ -44,9 +44,6 @@ class Mae(MeanMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="mae",
         unit="y",
-        needs=("y", "predictive"),
-        alternative="two-sided",
-        orientation="smaller",
         above="worse-than-promised",
         below="better-than-promised",
         source="Gneiting 2011",
@@ -82,9 +79,6 @@ class Rmse(LocalMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="rmse",
         unit="y",
-        needs=("y", "predictive"),
-        alternative="two-sided",
-        orientation="smaller",
         above="worse-than-promised",
         below="better-than-promised",
         source="Pernot, Eq. 7 (arXiv 2402.10043)",
@@ -122,8 +116,6 @@ class Bias(MeanMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="bias",
         unit="y",
-        needs=("y", "predictive"),
-        alternative="two-sided",
         orientation="zero",
         above="predictions-too-low",
         below="predictions-too-high",
@@ -167,9 +159,6 @@ class StandardizedBias(MeanMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="standardized-bias",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
         orientation="zero",
         above="predictions-too-low",
         below="predictions-too-high",

@@ -101,10 +101,8 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="cce",
-        unit="1",
         needs=("y", "predictive", "x"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-distribution",
         source="Young et al., Eq. 2-3 (arXiv 2405.12412)",
         interpretation="0 means equal distributions; distributions that do not overlap have a distance of about 1.4.",

@@ -69,10 +69,8 @@ class Cmmd(_joint_mmd.JointMetric["RidgeNorms"]):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="cmmd",
-        unit="1",
         needs=("y", "predictive", "x"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-distribution",
         source="Huang, Lam, Zhang, Eq. 2-4 (arXiv 2206.04287)",
         interpretation="0 means equal distributions; because of noise, a perfect model is above 0.",
@@ -175,10 +173,8 @@ class Fid(_joint_mmd.GenerativeMetric[FidFit]):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="fid",
-        unit="1",
         needs=("y", "predictive", "x"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-distribution",
         source="Dowson, Landau 1982; Heusel et al. 2017",
         interpretation="0 means equal means and covariances.",

@@ -51,9 +51,6 @@ class ConfidenceCurve(OrderedMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="confidence-curve",
         unit="y",
-        needs=("y", "predictive"),
-        alternative="two-sided",
-        orientation="smaller",
         above="worse-than-promised",
         below="better-than-promised",
         source="Pernot 2022 (arXiv 2206.15272)",

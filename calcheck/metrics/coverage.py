@@ -57,9 +57,6 @@ class Coverage(LevelOption, MeanMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="coverage",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
         orientation="reference",
         above="too-wide",
         below="too-narrow",
@@ -215,10 +212,7 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="stratified-coverage",
-        unit="1",
-        needs=("y", "predictive"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-in-bins",
         source="Angelopoulos, Bates (arXiv 2107.07511)",
         interpretation="Smaller is better; because of noise in each bin, a perfect model is above 0.",

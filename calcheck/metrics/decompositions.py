@@ -121,9 +121,7 @@ class MeanMiscalibration(MiscalibrationMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="mean-miscalibration",
         unit="y^2",
-        needs=("y", "predictive"),
         alternative="greater",
-        orientation="smaller",
         above="conditional-bias",
         source="Gneiting, Resin 2023",
         interpretation="Smaller is better; because of noise, a perfect model is above 0.",
@@ -177,9 +175,7 @@ class QuantileMiscalibration(LevelsOption, MiscalibrationMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="quantile-miscalibration",
         unit="y",
-        needs=("y", "predictive"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-quantiles",
         source="Gneiting, Resin 2023",
         interpretation="Smaller is better; because of noise, a perfect model is above 0.",
@@ -242,9 +238,7 @@ class CrpsMiscalibration(MiscalibrationMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="crps-miscalibration",
         unit="y",
-        needs=("y", "predictive"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-quantiles",
         source="Gneiting, Resin 2023",
         interpretation="Smaller is better; because of noise, a perfect model is above 0.",

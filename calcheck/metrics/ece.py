@@ -60,10 +60,7 @@ class Ece(RowMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="ece",
-        unit="1",
-        needs=("y", "predictive"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-shape",
         source="Kuleshov et al. 2018; Young et al., Eq. 4-5 (arXiv 2405.12412)",
         interpretation="Smaller is better; because of noise, a perfect model is above 0.",

@@ -75,10 +75,8 @@ class Jmmd(_joint_mmd.JointMetric["GramSums"]):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="jmmd",
-        unit="1",
         needs=("y", "predictive", "x"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-distribution",
         source="Huang, Lam, Zhang, Eq. 7 (arXiv 2206.04287)",
         interpretation="0 on average for a perfect model; negative values are possible.",
@@ -199,10 +197,6 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="ammd",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
-        orientation="smaller",
         above="worse-than-promised",
         below="better-than-promised",
         source="Huang, Lam, Zhang, Eq. 6 (arXiv 2206.04287)",

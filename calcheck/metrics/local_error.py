@@ -210,10 +210,7 @@ class LocalScale(LocalErrorMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="local-scale",
-        unit="1",
-        needs=("y", "predictive"),
         alternative="greater",
-        orientation="smaller",
         above="conditional-scale",
         source="Neyman 1937, with leave-one-out predictions",
         interpretation="Smaller is better; 0.2 says that intervals are off by at least 20 % from row to row.",
@@ -261,10 +258,7 @@ class LocalBias(LocalErrorMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="local-bias",
-        unit="1",
-        needs=("y", "predictive"),
         alternative="greater",
-        orientation="smaller",
         above="conditional-bias",
         source="Neyman 1937, with leave-one-out predictions",
         interpretation="Smaller is better; 0.2 says that the bias varies by at least 0.2 standard deviations.",

@@ -88,10 +88,8 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="mcmd",
-        unit="1",
         needs=("y", "x"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-distribution",
         source="Park, Muandet 2020; Young, Jenkins",
         interpretation="0 means equal distributions; distributions that do not overlap have a distance of about 1.4.",

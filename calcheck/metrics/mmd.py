@@ -73,10 +73,8 @@ class Mmd(Metric[MmdFit]):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="mmd",
-        unit="1",
         needs=("y",),
         alternative="greater",
-        orientation="smaller",
         above="wrong-distribution",
         source="Gretton et al. 2012; Huang, Lam, Zhang, Eq. 7 (arXiv 2206.04287)",
         interpretation="0 on average for equal distributions; negative values are possible.",

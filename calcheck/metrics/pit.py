@@ -63,10 +63,7 @@ class Pit(OrderedMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="pit",
-        unit="1",
-        needs=("y", "predictive"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-shape",
         source="Czado, Gneiting, Held 2009",
         interpretation="Smaller is better; a perfect model scores about 1/(6 n), or 1/n by Anderson-Darling.",
@@ -210,9 +207,6 @@ class PitBias(PitComponent):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="pit-bias",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
         orientation="zero",
         above="predictions-too-low",
         below="predictions-too-high",
@@ -248,9 +242,6 @@ class PitDispersion(PitComponent):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="pit-dispersion",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
         orientation="zero",
         above="too-narrow",
         below="too-wide",
@@ -285,9 +276,6 @@ class PitSkew(PitComponent):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="pit-skew",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
         orientation="zero",
         above="skewed-right",
         below="skewed-left",
@@ -323,9 +311,6 @@ class PitTails(PitComponent):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="pit-tails",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
         orientation="zero",
         above="heavy-tails",
         below="light-tails",
@@ -367,10 +352,7 @@ class PitIndependence(Metric[None]):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="pit-independence",
-        unit="1",
-        needs=("y", "predictive"),
         alternative="greater",
-        orientation="smaller",
         above="dependent-errors",
         source="Diebold, Gunther, Tay 1998",
         interpretation="Smaller is better; errors of forecasts of one step are independent in time.",

@@ -50,10 +50,6 @@ class Nll(MeanMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="nll",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
-        orientation="smaller",
         above="worse-than-promised",
         below="better-than-promised",
         source="Pernot, Eq. 12 (arXiv 2402.10043)",
@@ -139,9 +135,6 @@ class Crps(MeanMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="crps",
         unit="y",
-        needs=("y", "predictive"),
-        alternative="two-sided",
-        orientation="smaller",
         above="worse-than-promised",
         below="better-than-promised",
         source="Gneiting, Raftery 2007; Ferro 2014",
@@ -215,9 +208,6 @@ class IntervalScore(LevelOption, MeanMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="interval-score",
         unit="y",
-        needs=("y", "predictive"),
-        alternative="two-sided",
-        orientation="smaller",
         above="worse-than-promised",
         below="better-than-promised",
         source="Gneiting, Raftery 2007",
@@ -274,9 +264,6 @@ class Wis(LevelsOption, LocalMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="wis",
         unit="y",
-        needs=("y", "predictive"),
-        alternative="two-sided",
-        orientation="smaller",
         above="worse-than-promised",
         below="better-than-promised",
         source="Bracher, Ray, Gneiting, Reich 2021",
@@ -369,9 +356,6 @@ class Pinball(LevelsOption, MeanMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="pinball",
         unit="y",
-        needs=("y", "predictive"),
-        alternative="two-sided",
-        orientation="smaller",
         above="worse-than-promised",
         below="better-than-promised",
         source="Koenker, Bassett 1978; Gneiting, Raftery 2007, Sec. 6",

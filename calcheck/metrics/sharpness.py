@@ -118,7 +118,6 @@ class Cv(RowMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="cv",
-        unit="1",
         needs=("predictive",),
         alternative="none",
         orientation="none",

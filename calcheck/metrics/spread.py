@@ -52,9 +52,6 @@ class Zms(MeanMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="zms",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
         orientation="reference",
         above="too-narrow",
         below="too-wide",
@@ -108,9 +105,6 @@ class Rce(LocalMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="rce",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
         orientation="reference",
         above="too-wide",
         below="too-narrow",
@@ -178,10 +172,7 @@ class Ence(BinnedMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="ence",
-        unit="1",
-        needs=("y", "predictive"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-in-bins",
         source="Levi et al., Eq. 6-8 (doi:10.3390/s22155540)",
         interpretation="Smaller is better; because of noise in each bin, a perfect model is above 0.",
@@ -229,9 +220,7 @@ class Uce(BinnedMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="uce",
         unit="y^2",
-        needs=("y", "predictive"),
         alternative="greater",
-        orientation="smaller",
         above="wrong-in-bins",
         source="Laves et al., MIDL 2020 (PMLR 121)",
         interpretation="Smaller is better; because of noise in each bin, a perfect model is above 0.",
@@ -255,8 +244,6 @@ def valid_bins_info(name: str, source: str) -> MetricInfo:
     """Return the properties of a metric that is a share of valid bins."""
     return MetricInfo(
         name=name,
-        unit="1",
-        needs=("y", "predictive"),
         alternative="less",
         below="wrong-in-bins",
         orientation="larger",

@@ -53,9 +53,6 @@ class Tail(UnfittedMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="tail",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
         orientation="reference",
         above="heavy-tails",
         below="light-tails",

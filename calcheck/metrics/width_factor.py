@@ -93,9 +93,6 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="width-factor",
-        unit="1",
-        needs=("y", "predictive"),
-        alternative="two-sided",
         orientation="reference",
         above="too-narrow",
         below="too-wide",
