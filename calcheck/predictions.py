@@ -206,10 +206,7 @@ class Source(ABC):
         """Return an iterator over batches of rows, in order from the first row."""
 
     def parts(self) -> "Sequence[Source]":
-        """Return sources whose concatenation has the same rows in the same order, for parallel processing.
-
-        They can be pickled, know their row numbers in the whole source, and may be empty.
-        """
+        """Return sources with the same rows in the same order, for parallel work; they can be pickled, or empty."""
         return (self,)
 
     def predictions(self) -> Predictions:
@@ -429,10 +426,7 @@ def row_sample(rows: Predictions, size: int, seed: int) -> Indices:
 
 
 def batch_row_keys(rows: Predictions, seed: int) -> Words:
-    """Return a key for each row of a batch, (n,); see :func:`row_keys`.
-
-    Ties are broken by the row number in the file, because the rows of other batches are unknown.
-    """
+    """Return a :func:`row_keys` of each row of a batch, (n,); the row number breaks ties, as others are unknown."""
     keys = _row_hashes(rows, seed)
     tied = _tied(keys)
     keys[tied] = mix(keys[tied] ^ mix(rows.row_numbers()[tied].astype(np.uint64) + np.uint64(1)))

@@ -61,10 +61,7 @@ def conclude(
 def unjudged_conclusion(
     settings: Mapping[str, Any], further: str = "", *, impossible: Sequence[Effect] = ()
 ) -> Conclusion | None:
-    """Return the conclusion if it was noticed that rows depend on each other; else None.
-
-    Nothing is judged then but targets with probability 0, which are impossible however rows depend on each other.
-    """
+    """Return the conclusion if rows were noticed to depend on each other, which judges impossible targets only."""
     noticed = settings.get("dependence_noticed")
     if noticed is None:
         return None

@@ -84,10 +84,7 @@ def is_outside(each: Estimate, tolerance: float) -> bool:
 
 
 def rows_needed(each: Estimate, n: int, tolerance: float) -> int | None:
-    """Return how many rows would show that an effect is within the tolerance; None if its estimate is not.
-
-    The interval narrows with the square root of the number of rows, around the same estimate.
-    """
+    """Return how many rows would show an effect within the tolerance, by the root of their number, or None."""
     if each.topic == "size":
         room = math.log1p(tolerance) - abs(math.log(each.value)) if each.value > 0 else -math.inf
         known = each.low > 0 and each.high < math.inf

@@ -195,10 +195,7 @@ def size_of(results: Mapping[str, Result]) -> Effect:
 
 
 def error_exponent(bins: Sequence[details.SpreadBin]) -> float | None:
-    """Return the exponent of the errors as a power of the uncertainties, over the bins of ence: 1 if proportional.
-
-    It is None if the uncertainties are nearly equal.
-    """
+    """Return the exponent of errors as a power of uncertainties, over bins of ence; None if these are nearly equal."""
     pairs = [(each["rmv"] or 0.0, each["rmse"] or 0.0) for each in bins]
     logs = [(math.log(rmv), math.log(rmse)) for rmv, rmse in pairs if rmv > 0 and rmse > 0]
     if not logs:

@@ -6,8 +6,6 @@ import re
 def strip_control(text: str) -> str:
     r"""Return text with control characters escaped, so that names from a file cannot control the terminal.
 
-    Examples
-    --------
     >>> print(strip_control("a\x1b[2Jb"))
     a\x1b[2Jb
     """
@@ -23,8 +21,6 @@ PROTECTED = r"\A'('*[=+\-@\t\r\n])"
 def protect(text: str) -> str:
     """Return a text as a cell that spreadsheets do not evaluate, with a leading apostrophe if needed.
 
-    Examples
-    --------
     >>> print(protect("=cmd|A1"), protect("'=cmd|A1"), protect("a = b"))
     '=cmd|A1 ''=cmd|A1 a = b
     """
@@ -39,8 +35,6 @@ END = "</script>"
 def embed(kind: str, content: str) -> str:
     r"""Return JSON as an element of a page.
 
-    Examples
-    --------
     >>> print(embed("example", '["</script>"]'))
     <script type="application/json" data-kind="example">["\u003c/script>"]</script>
     """
@@ -50,8 +44,6 @@ def embed(kind: str, content: str) -> str:
 def extract(page: str, kind: str) -> list[str]:
     """Return the JSON of each element of a kind.
 
-    Examples
-    --------
     >>> extract(embed("one", "[1]") + embed("two", "[2]") + embed("one", "[3]"), "one")
     ['[1]', '[3]']
     """

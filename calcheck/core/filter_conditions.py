@@ -51,10 +51,7 @@ class Condition:
         return f"{self.column}{self.operator}{self.value}"
 
     def holds_for(self, text: str | None) -> bool:
-        """Return whether a value given as text, or a missing one, meets the condition.
-
-        Values are compared as numbers if both are numbers, else as texts.
-        """
+        """Return whether a value given as text, or a missing one, meets the condition, as numbers if both are."""
         if self.operator in (EQUAL, DIFFERENT):
             return ((text or "") == self.value) == (self.operator == EQUAL)
         if not text:

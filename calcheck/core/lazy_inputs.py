@@ -12,10 +12,7 @@ from calcheck.typing import Floats, Indices
 
 @dataclass(frozen=True, eq=False)
 class LazyInputs:
-    """Inputs that are too large for memory, such as an embedding of a million rows.
-
-    Each method makes one pass over all rows, block by block.
-    """
+    """Inputs that are too large for memory; each method makes one pass over all rows, block by block."""
 
     # Returns an iterator over the inputs from the first row, in blocks (b, d)
     read: Callable[[], Iterator[Floats]]

@@ -11,8 +11,6 @@ def exponential(logarithm: float) -> str:
 
     The largest float, and numbers above it, stand for the logarithm of infinity.
 
-    Examples
-    --------
     >>> exponential(0.0), exponential(1000.0), exponential(-1000.0), exponential(sys.float_info.max)
     ('1', '1.97e+434', '5.08e-435', '∞')
     """
@@ -32,8 +30,6 @@ format_p = "{:.2g}".format
 def percent(share: float, digits: int = 0) -> str:
     """Return a share in percent, without trailing zeros.
 
-    Examples
-    --------
     >>> percent(0.9), percent(0.8925, 1), percent(0.995)
     ('90 %', '89.2 %', '99.5 %')
     """

@@ -29,10 +29,7 @@ def require(name: str, good: Mask, rule: str, remedy: str = "", error: type[Valu
 
 
 def finite_rows(values: AnyArray, *, block: int = BLOCK) -> Mask:
-    """Return a mask (n,) of the rows of (n, ...) values that are entirely finite, computed in blocks.
-
-    Texts and booleans, (n,), are finite unless they are None.
-    """
+    """Return which rows of (n, ...) values are entirely finite, (n,); texts and booleans are unless they are None."""
     if values.dtype.kind in "OUb":
         return np.asarray(values != np.array(None), dtype=bool)
     rows = max(1, block // max(1, values[:1].size))
@@ -51,10 +48,7 @@ def require_finite(name: str, values: Floats) -> None:
 
 
 def require_moderate(name: str, values: Floats, *, power: int = 1) -> None:
-    """Raise an error unless every value is finite and at most 1e75 in size (:func:`require`).
-
-    Shapes: values (n, ...).
-    """
+    """Raise an error unless every value, (n, ...), is finite and at most 1e75 in size (:func:`require`)."""
     largest = LARGEST**power
     if not values.size or (float(values.max()) <= largest and float(values.min()) >= -largest):
         return  # finite, because comparisons with NaN are false

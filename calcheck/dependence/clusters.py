@@ -83,10 +83,7 @@ class Clusters:
 
 
 def degrees_of_freedom(members: Values | Indices) -> Values:
-    """Return the number of clusters of equal sizes with the same information, minus 1, given the rows of each.
-
-    Shapes: members (G, ...).
-    """
+    """Return the number of equal clusters with the information of those with members (G, ...), minus 1."""
     largest = np.maximum(members.max(axis=0), 1e-300)
     shares = members / largest
     squares = np.maximum(np.sum(shares**2, axis=0), 1)
@@ -147,10 +144,7 @@ def autocovariances(series: Values) -> Values:
 
 
 def _coefficients(covariances: Values) -> tuple[Values, tuple[tuple[float, float, float], ...]]:
-    """Return the coefficients of the autoregression with the smallest criterion, (p,), and its test of independence.
-
-    Orders are fitted by Levinson's recursion.
-    """
+    """Return the autoregression with the smallest criterion, (p,), by Levinson's recursion, and its test."""
     n, best, coefficients = len(covariances), np.zeros(0), np.zeros(0)
     variance, ratio = covariances[0], 0.0
     if not variance > 0:
@@ -171,10 +165,7 @@ def _coefficients(covariances: Values) -> tuple[Values, tuple[tuple[float, float
 
 
 def _correlations(coefficients: Values, covariances: Values, lags: int) -> Values:
-    """Return the autocorrelations at the lags 1 to ``lags`` of the autoregression that covariances determine.
-
-    Up to its order they are those of the series. They end where they vanish.
-    """
+    """Return the autocorrelations at the lags 1 to ``lags`` of the autoregression that covariances determine."""
     order = len(coefficients)
     found = np.zeros(max(lags, order) + 1)
     found[: order + 1] = covariances[: order + 1] / covariances[0]
@@ -186,10 +177,7 @@ def _correlations(coefficients: Values, covariances: Values, lags: int) -> Value
 
 
 def dependence_scores(rows: Predictions) -> Values:
-    """Return the first two components of the PIT, centered, (n, 2); see :func:`.component`.
-
-    For files of intervals, these are the side on which a target misses its widest interval, and whether it does.
-    """
+    """Return the first two components of the PIT, centered, (n, 2); for intervals the side of misses, and misses."""
     predictive = rows.distributions()
     if predictive.interval_levels is None:
         limits = pit(rows) if predictive.targets == 1 else predictive.cdf_limits(rows.targets())
@@ -308,10 +296,7 @@ def _raise_too_few(time: str | None, length: int | None, count: int) -> None:
 
 
 def series_dependence(scores: Values, place: Indices) -> Autoregression:
-    """Return the strongest dependence of the totals by time of scores (n, k), relative to independent rows.
-
-    Shapes: place (n,).
-    """
+    """Return the strongest dependence of the totals by time, (n,), of scores (n, k), relative to independent rows."""
     freedom = float(degrees_of_freedom(np.bincount(place)))
     found = [_of_totals(column, np.bincount(place, column).astype(np.float64), freedom) for column in scores.T]
     tests = tuple((len(found) * factor, freedom, ratio) for each in found for factor, freedom, ratio in each.tests)
@@ -496,10 +481,7 @@ def _by_time(rows: Predictions, column: str, scores: Values) -> Autoregression:
 
 
 def noticed_dependence(source: Source, run: Run) -> DesignEffect | None:
-    """Return by what rows seem to depend on each other; None if by nothing, or if no number needs it.
-
-    Options of the run may state how rows depend on each other, or there are neither intervals nor p-values.
-    """
+    """Return by what rows seem to depend on each other; None if by nothing, if stated, or if no number needs it."""
     return noticed_effect(source.predictions()) if _needs_independence(run) else None
 
 

@@ -204,10 +204,7 @@ class Predictive(ABC):
         raise DataError(f"distributions given by {self.family} have no density")
 
     def joint_log_prob(self, y: Values) -> Values:
-        """Return log densities, or log probabilities, of target vectors y (n, t), (n,), for t >= 2 targets.
-
-        The targets are independent, unless a family says how they depend on each other.
-        """
+        """Return log densities or probabilities of vectors y (n, t), (n,), independent unless a family differs."""
         return np.asarray(self.log_prob(y).sum(axis=1))
 
     @abstractmethod

@@ -222,11 +222,7 @@ SERIES_FROM = 50.0  # A from which the series is used: 5 terms are accurate to 1
 
 @dataclass(frozen=True, eq=False)
 class Laplace(LocationScale):
-    """Laplace distributions with density exp(-|y - loc| / scale) / (2 scale).
-
-    ``loc``: means and medians, in the unit of the targets. ``scale``: mean absolute deviations b, > 0; the standard
-    deviations are sqrt(2) b.
-    """
+    """Laplace distributions of density exp(-|y - loc| / scale) / (2 scale): means, mean absolute deviations."""
 
     family: ClassVar[str] = "laplace"
 
@@ -288,11 +284,7 @@ class Laplace(LocationScale):
 
 @dataclass(frozen=True, eq=False)
 class Cauchy(LocationScale):
-    """Cauchy distributions; their means and standard deviations do not exist.
-
-    ``loc``: medians, in the unit of the targets. ``scale``: half widths at half maximum, > 0, in the unit of the
-    targets.
-    """
+    """Cauchy distributions: medians ``loc``, half widths at half maximum ``scale``, no means and variances."""
 
     family: ClassVar[str] = "cauchy"
 

@@ -191,10 +191,7 @@ class Quantiles(Predictive):
         return self._inverse(np.full((len(self), 1), p))[:, 0]
 
     def central_mass(self, level: float) -> Values:
-        """Return the level where the limits are given, even if they are tied; else the mass between interpolated ones.
-
-        With the given limits l and u, only P(l < Y < u) <= level <= P(l <= Y <= u) is stated.
-        """
+        """Return the level where the limits are given, even if tied; else the mass between interpolated ones."""
         nearest = np.abs(self.levels[:, None] - [(1 - level) / 2, (1 + level) / 2]).min(axis=0)
         return np.full(len(self), level) if (nearest <= LEVEL_TOLERANCE).all() else super().central_mass(level)
 
@@ -217,10 +214,7 @@ class Quantiles(Predictive):
         return low, high
 
     def sample(self, rng: Random, size: int) -> Values:
-        """Return draws, of which those in the tails are beyond the outermost quantiles, even where these are tied.
-
-        Ties between levels state the probability of a quantile, but nothing states it for the tail beyond them.
-        """
+        """Return draws, of which those in the tails are beyond the outermost quantiles, even where these are tied."""
         p = 1 - rng.random((len(self), size))  # in (0, 1]
         drawn = self._inverse(p)
         lowest, highest = np.nextafter(self.values[:, [0]], -np.inf), np.nextafter(self.values[:, [-1]], np.inf)
@@ -282,10 +276,7 @@ class Quantiles(Predictive):
         return norm
 
     def _nodes(self, piece: int, length: float) -> Iterator[tuple[Indices, Values, Values]]:
-        """Yield blocks of rows with nodes (b, w) in one piece, and weights that sum to 1.
-
-        Kernel means are smooth at the length scale of the kernel, and vary only near the ends of a piece.
-        """
+        """Yield blocks of rows with nodes (b, w) in one piece, where kernels are smooth, and weights that sum to 1."""
         low, high = self.values[:, piece], self.values[:, piece + 1]
         ends = np.minimum((high - low) / 2, FLAT * length)
         narrow = high - low <= PANEL_LENGTH * length

@@ -41,12 +41,7 @@ class Recalibrator:
 
     @classmethod
     def from_knots(cls, probability: Values, level: Values, *, most: int | None = None) -> Self:
-        """Return the map through the given points and the ends, thinned to at most ``most`` inner knots.
-
-        Of points with equal probabilities, the one with the largest level is kept.
-
-        Shapes: probability, level (k,).
-        """
+        """Return the map through (k,) points, the largest levels of equal ones, thinned to ``most`` inner knots."""
         last = np.append(np.diff(probability) > 0, True)
         probability, level = probability[last], level[last]
         if most is not None and len(probability) > most:
@@ -113,11 +108,7 @@ class StandardForm:
 
     @cached_property
     def _quadrature(self) -> tuple[Values, Values, Values]:
-        """Nodes z with their levels R(F(z)), and weights that sum to 1.
-
-        Between the knots of R, the nodes are those of Gauss and Legendre in F(z); in the outermost pieces F(z) is
-        halved repeatedly.
-        """
+        """Nodes z with their levels R(F(z)) and weights: of Gauss and Legendre in F(z) between knots, then halved."""
         knots, slope = self.recalibrator.probability, self.recalibrator.slope
         halves = 0.5 ** np.arange(HALVINGS, -1, -1.0)
         first, last = min(knots[1], 1 / 2), min(1 - knots[-2], 1 / 2)
@@ -241,10 +232,7 @@ class _Recalibrated:
 
 @dataclass(frozen=True, eq=False)
 class RecalibratedScale(_Recalibrated, Continuous):
-    """Recalibrated distributions of a location-scale family whose standard form is equal in all rows.
-
-    Kernel means and norms are those of the distributions given by quantiles at :data:`LEVELS`.
-    """
+    """Recalibrated location-scale distributions; kernel means are those of their quantiles at :data:`LEVELS`."""
 
     family: ClassVar[str] = "recalibrated"
     base: LocationScale
@@ -300,10 +288,7 @@ class RecalibratedScale(_Recalibrated, Continuous):
 
 @dataclass(frozen=True, eq=False)
 class RecalibratedCounts(_Recalibrated, Counts):
-    """Recalibrated distributions on 0, 1, 2, …: k has the probability R(F(k)) - R(F(k - 1)).
-
-    All sums are over the effective support of the base distribution.
-    """
+    """Recalibrated counts: k has the probability R(F(k)) - R(F(k - 1)), over the effective support of the base."""
 
     family: ClassVar[str] = "recalibrated counts"
     base: Counts
@@ -365,10 +350,7 @@ def recalibrate(predictive: Predictive, recalibrator: Recalibrator) -> Predictiv
 
 
 def _from_draws(samples: Samples, recalibrator: Recalibrator) -> Quantiles:
-    """Return the quantiles of draws, of which the k-th smallest of m is at level k / (m + 1), after the map.
-
-    Beyond the smallest and the largest draw nothing is known: these have the remaining probability.
-    """
+    """Return quantiles of draws after the map: the k-th smallest of m is at level k / (m + 1), ends have the rest."""
     m = samples.n_draws
     ordered = np.sort(samples.draws, axis=1)
     place = np.clip(recalibrator.inverse(LEVELS) * (m + 1) - 1, 0, m - 1)

@@ -43,10 +43,7 @@ def mix(words: Words) -> Words:
 
 
 def hash_rows(columns: list[AnyArray], key: int) -> Words:
-    """Return a hash of each row, (n,); rows with equal numbers have equal hashes at any position.
-
-    Shapes: columns (n, ...) each.
-    """
+    """Return a hash of each row of columns (n, ...), (n,), which is that of equal numbers at any position."""
     hashed = np.full(len(columns[0]), key, dtype=np.uint64)
     for column in columns:
         rows = column.reshape(len(column), -1)

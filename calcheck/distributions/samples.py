@@ -84,10 +84,7 @@ class Samples(Predictive):
         return np.asarray(np.median(self.draws, axis=1))
 
     def central_interval(self, level: float) -> tuple[Values, Values]:
-        """Return the closest draws of opposite ranks that contain another draw with probability >= ``level``.
-
-        If no pair is wide enough, these are the smallest and the largest draw.
-        """
+        """Return the closest draws of opposite ranks with probability >= ``level`` in between, or the outermost."""
         draws = self.draws.shape[1]
         outside = outside_central(level, draws)
         ordered = np.sort(self.draws, axis=1)
@@ -170,10 +167,7 @@ class Samples(Predictive):
         return permuted[:, :repeats], Samples(permuted[:, repeats:].reshape(self.draws.shape))
 
     def exchange(self, y: Values, chosen: NDArray[np.integer[Any]]) -> "tuple[Values, Samples]":
-        """Return draw ``chosen - 1`` of each row as the new target, and the draws with the old target in its place.
-
-        A number of 0 keeps the target. Shapes: y (n,) or (n, t), chosen (n,).
-        """
+        """Return draw ``chosen - 1`` of each row as new target, 0 for the old one, and the draws with the old one."""
         targets, draws = y.copy(), self.draws.copy()
         rows = np.flatnonzero(chosen)
         places = chosen[rows] - 1
@@ -268,10 +262,7 @@ class PooledDraws:
 
 @dataclass(frozen=True, eq=False)
 class ExchangedSamples(Predictive):
-    """The remaining m draws of each row after an exchange of its target.
-
-    Equal to :class:`Samples`, at a cost per row that does not depend on m for most methods.
-    """
+    """The remaining m draws of each row after an exchange of its target, at a cost that mostly does not depend on m."""
 
     family: ClassVar[str] = "samples"
     pooled: PooledDraws  # The m + 1 values of each row
@@ -403,10 +394,7 @@ class ExchangedSamples(Predictive):
 
 @dataclass(frozen=True, eq=False)
 class LazyPredictive(Predictive):
-    """Distributions that are too large for memory, such as a million rows of 100 draws.
-
-    Each method makes one pass over all rows, batch by batch, and keeps only the results in memory.
-    """
+    """Distributions that are too large for memory; each method makes one pass over all rows, batch by batch."""
 
     family: ClassVar[str] = "deferred"
     read: Callable[[], Iterator[Predictive]]  # Returns an iterator over batches of distributions from the first row

@@ -58,11 +58,7 @@ def log_ratio_excess(d: Values) -> Values:
 
 
 def stirling_error(k: Values) -> Values:
-    """Return log Gamma(k + 1) - (k + 1/2) log k + k - log(2 pi) / 2 for k > 0, the error of Stirling's formula.
-
-    Probabilities computed from it are accurate for large counts (C. Loader, Fast and Accurate Computation of Binomial
-    Probabilities, 2000).
-    """
+    """Return the error of Stirling's formula of log Gamma(k + 1) for k > 0, accurate for large k (C. Loader 2000)."""
     large = np.maximum(k, STIRLING_FROM)
     square = large**-2
     series = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188)))) / large
@@ -96,10 +92,7 @@ def _temme(shape: Values, x: Values) -> Values:
 
 
 def log_half_step(k: Values) -> Values:
-    """Return log(Gamma(k + 1/2) / (Gamma(k) sqrt(k))) for k > 0, about -1 / (8 k) for large k, without cancellation.
-
-    It gives 1 / B(1/2, k) = sqrt(k / pi) exp(log_half_step(k)).
-    """
+    """Return log(Gamma(k + 1/2) / (Gamma(k) sqrt(k))) = log(sqrt(pi / k) / B(1/2, k)), k > 0, without cancellation."""
     large, small = np.maximum(k, DIRECT_BELOW), np.minimum(k, DIRECT_BELOW)
     steps = stirling_error(large - 0.5) - stirling_error(large)
     far = steps + large * np.log1p(-0.5 / large) + 0.5
@@ -126,10 +119,7 @@ def monomials(points: Values, exponents: Indices) -> Values:
 
 
 def shifted_moments(loc: Values, scale: Values, standard: Values) -> Values:
-    """Return E (loc + scale Z)^k for k = 0, …, q, (…, q + 1), by the binomial theorem.
-
-    Shapes: standard (q + 1,) or (…, q + 1).
-    """
+    """Return E (loc + scale Z)^k for k = 0, …, q, (…, q + 1), by the binomial theorem."""
     with np.errstate(over="ignore", invalid="ignore"):  # moments that overflow are not finite
         powers = [
             sum(comb(k, j) * loc ** (k - j) * scale**j * standard[..., j] for j in range(k + 1))
@@ -143,10 +133,7 @@ FARTHEST = 1e100  # Maximum distance or scale, in length scales: effectively inf
 
 
 def rbf(values: Values, points: Values, gamma: Values) -> Values:
-    """Return exp(-sum_c gamma_c (u_c - v_c)^2) between (p, t) values and (r, t) points, (p, r).
-
-    ``gamma`` is (t,), or (r, t) with one row per point.
-    """
+    """Return exp(-sum_c gamma_c (u_c - v_c)^2) of (p, t) values and (r, t) points, (p, r); gamma is (t,) or (r, t)."""
     exponent, square = np.zeros((2, len(values), len(points)))
     for column in range(points.shape[1]):
         np.subtract(values[:, column, None], points[:, column], out=square)
@@ -233,8 +220,6 @@ def fill(template: str, numbers: Iterable[float]) -> str:
 def format_plain(number: float) -> str:
     """Return a number to three significant digits, or as a whole number if it is in [1e3, 1e9).
 
-    Examples
-    --------
     >>> format_plain(0.04567), format_plain(1234.5), format_plain(1e12)
     ('0.0457', '1,234', '1e+12')
     """

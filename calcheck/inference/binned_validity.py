@@ -81,12 +81,7 @@ def share_of_valid_bins(
     stage: str,
     variances: Sequence[float | None] | None = None,
 ) -> RowResults:
-    """Return the share of bins in which the interval of a function of means contains the reference.
-
-    The share of valid bins f_v has a Clopper-Pearson interval. Without a simulated null distribution, f_v is compared
-    with the confidence c of the intervals: the p-value is P(Bin(N, c) <= N f_v). This test requires enough effective
-    rows in each bin.
-    """
+    """Return the share of bins whose interval contains the reference, with the binomial test of that share."""
     if run.resamples == 0:
         raise DataError("the intervals of bins need the bootstrap, which is turned off (--no-bootstrap)")
     shares = bins.membership()

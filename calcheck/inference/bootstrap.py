@@ -93,11 +93,7 @@ class Replicates:
 
 
 def clustered(statistic: Statistic, clusters: Clusters) -> Statistic:
-    """Return a statistic of n rows as a statistic of G clusters: its terms are the sums of each cluster.
-
-    Whatever resamples, omits or weights the rows of a statistic does so with whole clusters. The means of clusters of
-    different sizes are ratios: the sum of the terms over that of the sizes.
-    """
+    """Return a statistic of n rows as one of G clusters: its terms are the sums and the sizes of each cluster."""
     sums = {name: sums_of(term, clusters) for name, term in statistic.terms.items()}
     columns = {SIZE: MeanTerm(clusters.sizes.astype(np.float64))}
     for name, values in sums.items():
@@ -179,10 +175,7 @@ def resampled_statistic(metric: InferableMetric, rows: RowResults, clusters: Clu
 def check_replicates(
     replicates: Values, estimate: float, *, kind: str = "resamples", rounding: float = 0.0
 ) -> tuple[Values, Bootstrap, str]:
-    """Return the finite replicates, their description, and why they give no interval, or "".
-
-    ``kind`` names the replicates, and ``rounding`` is the size of rounding errors if they are not relative to them.
-    """
+    """Return the finite replicates, called ``kind``, their description, and why they give no interval, or ""."""
     finite = replicates[np.isfinite(replicates)]
     bootstrap: Bootstrap = {"resamples": len(replicates), "bias": None}
     if undefined := len(replicates) - len(finite):

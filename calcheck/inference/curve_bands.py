@@ -51,10 +51,7 @@ def extreme_rank_p_values(statistics: Values, alternatives: Sequence[Alternative
 
 
 def global_envelope(statistics: Values, confidence: float, alternatives: Sequence[Alternative] = ()) -> Envelope:
-    """Return the band that contains whole vectors: the first one with at least the given probability.
-
-    Shapes: statistics (k, N).
-    """
+    """Return the first band that contains whole vectors, of (k, N), with at least the given probability."""
     p_values = extreme_rank_p_values(statistics, alternatives)
     inside = statistics[:, p_values > (1 - confidence) * (1 + TIED)]
     known = np.isfinite(inside).any(axis=1)
@@ -63,13 +60,7 @@ def global_envelope(statistics: Values, confidence: float, alternatives: Sequenc
 
 
 def curve_limits(replicates: Values, confidence: float) -> tuple[Values, Values]:
-    """Return the limits that contain a further whole curve with a given probability, (s,) each.
-
-    The limits are the values next to the envelope of the curves, outwards: the envelope itself belongs to curves that
-    are among those ranked. Of one point, they are the usual order statistics.
-
-    Shapes: replicates (b, s).
-    """
+    """Return the limits, next to the envelope of (b, s) curves, that contain a further whole curve, (s,) each."""
     curves = np.where(np.isfinite(replicates), replicates, np.nan)
     low, high = np.fmin.reduce(curves), np.fmax.reduce(curves)
     rounded = np.where(high - low <= TIED * np.maximum(np.abs(low), np.abs(high)), low, curves)
@@ -161,13 +152,7 @@ WORST = 5  # Marked inputs
 
 
 def curves_at_inputs(shown: Predictions, values: Values, at_inputs: Values | None, by: Sequence[str]) -> CurveBands:
-    """Return the mean values in bins of inputs, with those of replicates, and the inputs with the largest values.
-
-    The bins are along the given columns; by default along the inputs, if these have one or two columns, or along their
-    first two principal components.
-
-    Shapes: values (m,), at_inputs (1 + R, m).
-    """
+    """Return means in bins of inputs, those of replicates (1 + R, m), and the inputs with the largest values (m,)."""
     bins, places = _bins_by_columns(shown, by) if by else _bins_of_inputs(shown)
     own, *replicates = [values] if at_inputs is None else at_inputs
     worst = _worst(places, values, bins.position)

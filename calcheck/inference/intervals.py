@@ -113,10 +113,7 @@ def _roots(covariance: Values) -> Values:
 
 
 def rescale(values: Values, names: Sequence[str], function: Function) -> tuple[Values, Function]:
-    """Return columns, (c, n), divided by powers of two, and the function of their means: the moments do not overflow.
-
-    Products of floats with powers of two are exact.
-    """
+    """Return columns, (c, n), divided by powers of two, which is exact, and the function of their means."""
     scales = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=1, initial=0.0))[1])
     by_name = dict(zip(names, scales.tolist(), strict=True))
     return values / scales[:, None], lambda means: function({name: by_name[name] * means[name] for name in names})
@@ -185,8 +182,6 @@ def acceleration(leave_one_out: Values) -> float:
 def clopper_pearson(successes: int, count: int, confidence: float) -> tuple[float, float]:
     """Return the Clopper-Pearson limits of a probability: exact, and found to all digits.
 
-    Examples
-    --------
     >>> clopper_pearson(0, 1, 0.9)
     (0.0, 0.95)
     """
@@ -197,10 +192,7 @@ def clopper_pearson(successes: int, count: int, confidence: float) -> tuple[floa
 
 
 def bca(replicates: Values, estimate: float, acceleration: float, confidence: float) -> Bca:
-    """Return the BCa interval: quantiles of the replicates at Phi(z0 + (z0 ± z) / (1 - a (z0 ± z))).
-
-    Shapes: replicates (b,).
-    """
+    """Return the BCa interval: quantiles of the (b,) replicates at Phi(z0 + (z0 ± z) / (1 - a (z0 ± z)))."""
     low, high, correction = bca_limits(replicates[:, None], np.array([estimate]), np.array([acceleration]), confidence)
     return Bca(float(low[0]), float(high[0]), float(correction[0]), acceleration)
 
@@ -208,10 +200,7 @@ def bca(replicates: Values, estimate: float, acceleration: float, confidence: fl
 def bca_limits(
     replicates: Values, estimates: Values, accelerations: Values, confidence: float
 ) -> tuple[Values, Values, Values]:
-    """Return the BCa limits and bias corrections z0 of k statistics, (k,) each; see :func:`bca`.
-
-    Shapes: replicates (b, k); estimates, accelerations (k,).
-    """
+    """Return the BCa limits and bias corrections z0 of k statistics, (k,) each, from replicates (b, k)."""
     below = np.mean(replicates < estimates, axis=0) + np.mean(replicates == estimates, axis=0) / 2
     corrections = normal_quantile(below)
     z = float(normal_quantile((1 + confidence) / 2))
@@ -240,10 +229,7 @@ def percentile(replicates: Values, confidence: float) -> tuple[float, float]:
 
 
 def zeta_error(replicates: Values, estimate: float, reference: float, acceleration: float, confidence: float) -> float:
-    """Return the Monte Carlo standard error of :func:`zeta` with BCa intervals, by the method of batch means.
-
-    Each batch of replicates has its own bias correction z0 and its own limits.
-    """
+    """Return the Monte Carlo standard error of :func:`zeta` with BCa intervals: each batch has its z0 and limits."""
     size = len(replicates) // BATCHES
     found = []
     for batch in replicates[: size * BATCHES].reshape(BATCHES, size):
@@ -358,10 +344,7 @@ def _mean_intervals(found: Mapping[int, Computed], run: Run, clusters: Clusters 
 def _percentile_intervals(
     found: Mapping[int, Computed], run: Run, clusters: Clusters | None
 ) -> dict[int, IntervalInference]:
-    """Return the percentile intervals of metrics.
-
-    Metrics share their resamples, except those whose resamples are multinomial counts of classes, which is faster.
-    """
+    """Return the percentile intervals of metrics, which share their resamples unless these are multinomial counts."""
     run = confidence_run(run, clusters)
     statistics = {place: resampled_statistic(each.metric, each.rows, clusters) for place, each in found.items()}
     alone = [[place] for place, each in statistics.items() if each.counts_classes]

@@ -141,10 +141,7 @@ def _digest(rows: Predictions) -> int:
 
 @cached
 def replicate_pits(simulation: NullSimulator, most: int) -> tuple[Floats, Floats]:
-    """Return the limits of the PIT of each replicate in single precision, (R, n) each; see :func:`stated_pit`.
-
-    More than ``most`` rows are sampled.
-    """
+    """Return the limits of the PIT of each replicate in single precision, (R, n) each, of at most ``most`` rows."""
     if len(simulation.rows) > most:
         simulation = simulation.take(row_sample(simulation.rows, most, replicate_seed(simulation.run)))
     left, right = np.empty((2, len(simulation), len(simulation.rows)), np.float32)

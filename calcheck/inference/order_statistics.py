@@ -86,10 +86,7 @@ class WeightedOrder:
         return float(self.distinct[min(place, len(self.distinct) - 1)])
 
     def p_value(self, level: float, reference: float) -> float:
-        """Return the two-sided p-value of the hypothesis that the quantile at a level is ``reference``.
-
-        Rows with that value count on the side that favors it.
-        """
+        """Return the two-sided p-value of a quantile of ``reference``; equal rows count on the side that favors it."""
         n = self.rows
         below, up_to = (int(np.searchsorted(self.distinct, reference, side)) for side in ("left", "right"))
         fewest, most = (n * float(self.share[at - 1]) if at else 0.0 for at in (below, up_to))

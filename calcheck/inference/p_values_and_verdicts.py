@@ -108,10 +108,7 @@ def is_undecided(distance: float, error: float) -> bool:
 
 
 def with_adjusted(inference: Inference, p_value: float | None) -> Inference:
-    """Return the inference with a p-value adjusted for the number of results, which is at least its own.
-
-    Adjusted p-values rank results by their distances relative to limits, and may use fewer replicates.
-    """
+    """Return the inference with a p-value adjusted for the number of results, which is at least its own."""
     known = [each for each in (p_value, inference.p_value) if each is not None]
     return replace(inference, p_value_adjusted=None if p_value is None else max(known))
 
@@ -195,10 +192,7 @@ def overall_verdict(
     *,
     judged: bool = True,
 ) -> Overall | None:
-    """Return one verdict for the metrics together; None if fewer than two have p-values from the same replicates.
-
-    Its statistic is the largest of the :func:`extremes`, so its p-value is the smallest adjusted one.
-    """
+    """Return the verdict on the largest of the :func:`extremes`; None for fewer than two metrics with replicates."""
     found = common_statistics(computed)
     if found is None:
         return None
@@ -235,11 +229,7 @@ def adjusted_p_values(
 def topic_p_values(
     topics: Mapping[KeyT, Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]]],
 ) -> dict[KeyT, float]:
-    """Return the p-value of each topic, adjusted for their number; none for topics without replicates.
-
-    A topic is as extreme as the most extreme of its metrics, relative to its limit. Metrics of a topic, and topics, are
-    compared by the replicates that all of them have: the first ones.
-    """
+    """Return the adjusted p-value of each topic with replicates, which is as extreme as its most extreme metric."""
     judged = {
         key: [
             (each.compared_value, each.null.values, each.metric.alternative)
@@ -440,10 +430,7 @@ def is_open(p: float, error: float, confidence: float) -> bool:
 
 
 def is_at_atom(values: Values, own: float, alternative: Alternative) -> bool:
-    """Return whether most of a p-value is the probability of the value itself, which more replicates do not change.
-
-    The arguments are those of :func:`p_value`.
-    """
+    """Return whether most of a :func:`p_value` is the probability of the value itself: more replicates do not help."""
     if len(values) < ATOM_REPLICATES:
         return False
     slack = TIED * abs(own)

@@ -100,10 +100,7 @@ FAULTS = (
 def expected_power(
     factors: Sequence[Values], biases: Sequence[Values], tolerance: float, confidence: float
 ) -> tuple[Power, ...]:
-    """Return how often a std that is too small, and a bias, would make the answer no, by a normal approximation.
-
-    Both are beyond the tolerance. Statistics of right models, (R,) each, are factors and biases.
-    """
+    """Return how often a std too small, and a bias, beyond the tolerance would make the answer no, by normal laws."""
     limit = sc.ndtri((1 + confidence) / 2)
     factor, bias = 1 + tolerance * BEYOND_FACTOR, tolerance * BEYOND_BIAS
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -119,10 +119,7 @@ def is_scalar(kind: pa.DataType) -> bool:
 
 
 def to_numpy(column: pa.ChunkedArray | pa.Array) -> AnyArray:
-    """Return a column as an array (n,), with its type if there are no nulls.
-
-    Numbers are taken from their buffers: pyarrow's own conversion imports pandas, which takes longer than a small file.
-    """
+    """Return a column as an array (n,) from its buffers: pyarrow's own conversion imports pandas."""
     if column.null_count or not (pa.types.is_primitive(column.type) and is_number(column.type)):
         return np.asarray(column.to_numpy(zero_copy_only=False))
     if pa.types.is_boolean(column.type):
@@ -139,10 +136,7 @@ def _floats(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> Floats:
 
 
 def to_floats(column: pa.ChunkedArray, name: str) -> Values:
-    """Return a column as floats (n,); nulls become NaN.
-
-    Text and categories of texts are converted too: the CSV reader leaves columns with leading zeros as text.
-    """
+    """Return a column as floats (n,); nulls become NaN, and text with leading zeros is converted too."""
     column = _decoded(column)
     if is_text(column.type):
         return _numbers_of_text(column, name)
@@ -202,10 +196,7 @@ def to_scalars(column: pa.ChunkedArray) -> AnyArray:
 
 
 def sort_keys(column: pa.ChunkedArray, name: str) -> AnyArray:
-    """Return a column to sort or group rows by, (n,): numbers, times, booleans or texts.
-
-    Missing values are NaN, NaT or None; a missing text may be empty.
-    """
+    """Return a column to sort or group by, (n,): numbers, times, booleans or texts; missing are NaN, NaT or None."""
     column = _decoded(column)
     if is_text(column.type) or (pa.types.is_boolean(column.type) and column.null_count):
         text = column.cast(pa.string())
@@ -244,10 +235,7 @@ def natural(name: str) -> list[tuple[int, int, str]]:
 
 
 def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of keys as normalized text, (n,): 1.0 as 1, midnight as a date; nulls stay null.
-
-    Keys of two files can then be compared even if their types differ.
-    """
+    """Return keys as text that compares across types, (n,): 1.0 as 1, midnight as a date; nulls stay null."""
     if not is_scalar(column.type):
         raise DataError(f"a column of {column.type} cannot hold keys: a key must be one number, text or date per row")
     column = _decoded(column)
@@ -266,10 +254,7 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def times(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of times or dates in microseconds without a zone, (n,); nulls stay null.
-
-    Times with a zone are in UTC, as those of :func:`to_scalars`.
-    """
+    """Return times or dates in microseconds without a zone, in UTC if they had one, (n,); nulls stay null."""
     return _decoded(column).cast(pa.timestamp("us"), safe=False)
 
 

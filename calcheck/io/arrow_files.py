@@ -56,10 +56,7 @@ def _streamed(content: bytes) -> pa.Table:
 
 
 def _require_whole(file: File) -> None:
-    """Raise unless the batches that the footer lists reach up to the footer.
-
-    Otherwise the file was cut, or is one of several in a row: the last footer then lists batches in the first file.
-    """
+    """Raise unless the batches of the footer reach up to it: the file was cut, or is one of several in a row."""
     with file.open() as stream:
         end = stream.seek(0, 2)
         stream.seek(max(0, end - TRAILER))

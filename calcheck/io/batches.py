@@ -34,10 +34,7 @@ LIMITS = ("lower", "upper")
 
 
 def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:
-    """Yield the partitions of one or several files in row order, each with the number of its first row.
-
-    A table in memory is one partition.
-    """
+    """Yield the partitions of files in row order, each with its first row; a table in memory is one partition."""
     if isinstance(table, ConcatTable) and isinstance(file, Files):
         for member, member_table, start in zip(file.members, table.tables, table.starts[:-1], strict=True):
             for part, place in _of_one(member.file, member_table):
@@ -301,10 +298,7 @@ NARROW_BYTES = 32  # Distributions with at most this many bytes of parameters pe
 
 
 def load_all(scan: Scan) -> tuple[Predictions, Scan]:
-    """Return all rows as one batch, and the scan that read them.
-
-    Inputs above the size limit are not read in this scan, unless they determine which rows are dropped.
-    """
+    """Return all rows as one batch, and its scan; large inputs are read only if they decide which rows are dropped."""
     large = scan.inputs_bytes() > scan.file.limits.input_bytes
     eager = scan.without_inputs() if large and not scan.lenient else scan
     batches: list[Predictions] = []

@@ -60,10 +60,7 @@ class ResidualRole:
 
 @dataclass(frozen=True)
 class ParametersRole:
-    """Parameters of a family: one column per parameter, or several for mixture components or several targets.
-
-    With ``error``, there is no location: the file holds y - location instead.
-    """
+    """One column per parameter of a family, or several; without a location if ``error`` holds y - location."""
 
     convention: Convention
     columns: dict[str, tuple[str, ...]]
@@ -87,10 +84,7 @@ class QuantilesRole:
 
 @dataclass(frozen=True)
 class IntervalsRole:
-    """Prediction intervals: columns of both limits for each level, or one column of lists with all lower limits first.
-
-    ``point`` is the column of point predictions, if there is one.
-    """
+    """Both limits for each level, or a column of lists, lower limits first; ``point`` has point predictions."""
 
     lower: tuple[str, ...]
     upper: tuple[str, ...]
@@ -353,10 +347,7 @@ def _deviations(spread: Values, kind: str, min_std: float | None) -> tuple[Value
 
 
 def _of_moments(mean: Values, std: Values, shape: Shape | None) -> Predictive:
-    """Return distributions from means and standard deviations, (n,), or (n, t) for several targets.
-
-    The shape is normal or Student-t with 6 degrees of freedom. Without a shape, a normal one is assumed.
-    """
+    """Return normal distributions, assumed if no shape is given, or Student-t with 6 degrees of freedom."""
     if mean.shape != std.shape:
         raise DataError(f"means and standard deviations differ in shape: {mean.shape} and {std.shape}")
     try:

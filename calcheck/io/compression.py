@@ -24,10 +24,7 @@ def compression_errors() -> tuple[type[Exception], ...]:
 
 
 def decompressed(stream: BinaryIO, kind: str) -> BinaryIO:
-    """Return a stream of decompressed bytes; members and frames in a row are all read.
-
-    Reading raises an error if the bytes are truncated, or if others follow them.
-    """
+    """Return a stream of all decompressed members and frames; bytes that are cut, or of other kinds, raise an error."""
     if kind == "gzip":
         import gzip
 

@@ -16,8 +16,6 @@ def crossing_of(quantiles: Values) -> Values:
 
     Shapes: quantiles (n, q).
 
-    Examples
-    --------
     >>> crossing_of(np.array([[1.0, 2.0, 3.0], [1.0, 5.0, 3.0]])).tolist()
     [0.0, 2.0]
     """

@@ -24,10 +24,7 @@ SHOWN = 40  # Maximum characters of a cell in a message
 
 
 def rows_are_lines(content: bytes, rows: int) -> bool:
-    """Return whether each line is one row, so that no cell can hold another row.
-
-    The last line must not have an odd number of quotes: its cell may not be closed.
-    """
+    """Return whether each line is one row: no cell holds another row, and the last line closes its cell."""
     if b'"' not in content:
         return True
     if content.count(b"\n") != rows or _has_bare_returns(content):
@@ -69,10 +66,7 @@ def _cells(content: bytes, delimiter: str, columns: int) -> Iterable[re.Match[by
 
 
 def _suspects(content: bytes, delimiter: bytes, columns: int) -> NDArray[np.int64] | None:
-    """Return where cells begin that hold a line with as many delimiters as a row; None if a quote is out of place.
-
-    All quotes are in place if they alternately open and close a cell; a doubled quote closes it and opens it again.
-    """
+    """Return where cells begin that hold a line with as many delimiters as a row; None if a quote is out of place."""
     data, quotes = np.frombuffer(content, np.uint8), _places(content, b'"')
     if len(quotes) % 2 or _has_bare_returns(content):
         return None
@@ -198,10 +192,7 @@ def _may_have_leading_zeros(content: bytes, delimiter: str) -> bool:
 
 
 def _header_rows(beginning: bytes, delimiter: str) -> list[list[str]]:
-    """Return the header lines: one, or several if the first cell of each is empty, as pandas writes a MultiIndex.
-
-    A line with the name of the index below them is counted as a header line too.
-    """
+    """Return the header lines: one, or those with an empty first cell of a MultiIndex with the name of the index."""
     text = io.StringIO(beginning.decode("utf-8", errors="replace"))
     try:
         lines = list(islice(standard_csv.reader(text, delimiter=delimiter), HEADER_ROWS + 1))

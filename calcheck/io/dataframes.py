@@ -37,8 +37,6 @@ def is_series(values: Any) -> TypeGuard[Series[Any] | Index[Any]]:
 def column_name(label: Any) -> str:
     """Return a label of a column as text: a tuple as in CSV files, without its empty parts.
 
-    Examples
-    --------
     >>> column_name(0.05), column_name(("y", 0.05)), column_name(("y", ""))
     ('0.05', "('y', '0.05')", 'y')
     """
@@ -49,10 +47,7 @@ def column_name(label: Any) -> str:
 
 
 def arrow_column(values: Any, name: str) -> pa.Array:
-    """Return values in memory as an Arrow column (n,); matrices become lists, categories become their values.
-
-    Objects that Arrow cannot represent, such as numbers among text, become text, which readers parse as in CSV files.
-    """
+    """Return values as an Arrow column (n,); matrices become lists, categories values, mixed objects text."""
     if is_frame(values):
         values = _frame_values(values)
     if not is_series(values):
@@ -114,8 +109,6 @@ def rows_first(name: str, values: AnyArray, rows: int | None) -> tuple[AnyArray,
 
     Shapes: values (n, …) or (m, n, …).
 
-    Examples
-    --------
     >>> rows_first("samples", np.zeros((7, 40)), 40)[1]
     'the array samples has shape (7, 40), and there are 40 rows: its first two axes are swapped'
     """
@@ -284,10 +277,7 @@ def _table_of(data: Any) -> TableInMemory:
 
 
 def _arrow_columns(arrays: Mapping[str, Any], rows: int | None = None) -> tuple[Columns, tuple[str, ...]]:
-    """Return arrays as Arrow columns, and notes about those whose first two axes were swapped.
-
-    The number of rows is that of the one-dimensional arrays, if it is not given.
-    """
+    """Return arrays as Arrow columns with the rows of the one-dimensional ones, and notes about swapped axes."""
     given = {
         name: values if is_frame(values) or is_series(values) else to_numpy(values, name)
         for name, values in arrays.items()
@@ -299,10 +289,7 @@ def _arrow_columns(arrays: Mapping[str, Any], rows: int | None = None) -> tuple[
 
 
 def _frame_table(frame: DataFrame) -> TableInMemory:
-    """Return the columns of a DataFrame, and those of its index if that has names; unnamed levels are ignored.
-
-    A named index of one level without duplicates identifies the rows.
-    """
+    """Return the columns of a DataFrame, and named levels of its index: one without duplicates identifies the rows."""
     levels, own = _named_levels(frame), frame_columns(frame, "DataFrame")
     require_different([*levels, *own], "DataFrame")
     columns = {name: arrow_column(values, name) for name, values in {**levels, **own}.items()}

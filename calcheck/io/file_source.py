@@ -102,10 +102,7 @@ class FileSource(Source):
             return convert_layout(layout, self.file, table, self.options, filters)
 
     def _opened(self) -> Table:
-        """Return the opened table; arrays get as many rows as the targets in another file.
-
-        An array of inputs has a column for each of them.
-        """
+        """Return the table; arrays get as many rows as targets in another file, and a column for each input."""
         table = open_table(self.file)
         if self.contents == "inputs" and isinstance(table, ArrayTable) and self.options.inputs:
             return table.split(self.options.input_names)
@@ -223,11 +220,7 @@ class FileSource(Source):
         return bool(layout.layout or joined or self.roles.keys or one_of_each or STDIN in self.file.paths)
 
     def narrow_bytes(self) -> int | None:
-        """Return the approximate bytes of all rows without inputs, draws and quantiles.
-
-        None if the number of rows is unknown before reading: for a pipe, with filters, or with a layout of several rows
-        per unit.
-        """
+        """Return the approximate bytes of all rows without inputs, draws and quantiles; None if unknown."""
         layout, roles = self.layout, self.roles
         if STDIN in self.file.paths or layout.layout or layout.filters.columns:
             return None
@@ -285,10 +278,7 @@ class FileSource(Source):
         return []
 
     def _require_room(self) -> None:
-        """Raise before reading if the rows do not fit in memory, by the row count of the file.
-
-        With filters the number of rows is unknown, so nothing is checked.
-        """
+        """Raise before reading if the rows do not fit in memory; with filters their number is unknown."""
         layout, roles = self.layout, self.roles
         if layout.filters.columns:
             return

@@ -173,10 +173,7 @@ class File:
             return io.BytesIO(read_pipe(self.display_name, stream))
 
     def stream(self) -> str | io.BufferedIOBase:
-        """Return the argument for library readers: the path, or a stream for other files than plain ones.
-
-        Libraries take only paths in UTF-8.
-        """
+        """Return what library readers take: the path if it is UTF-8, or a stream for other files than plain ones."""
         if self._compression is not None or self.place is not None:
             return self.open()
         if self.buffered is not None:
@@ -404,8 +401,6 @@ def _matching(pattern: str, wild: re.Pattern[str]) -> dict[str, StoreObject | st
 def _matches(parts: Sequence[str], patterns: Sequence[str]) -> bool:
     """Return whether a path, or a folder that contains it, matches a pattern.
 
-    Examples
-    --------
     >>> _matches(["day=1", "part-0.parquet"], ["day=*"]), _matches(["a", "b", "c.csv"], ["**", "*.csv"])
     (True, True)
     """
@@ -429,8 +424,6 @@ def _keys(folders: Sequence[str]) -> dict[str, str | None]:
 def is_uri(name: str) -> bool:
     """Return whether a name is a URI and not a path.
 
-    Examples
-    --------
     >>> is_uri("s3://bucket/preds.parquet"), is_uri("preds.parquet:embedding")
     (True, False)
     """
@@ -451,8 +444,6 @@ def kind_of(name: str) -> Literal["file", "folder", "nothing"]:
 def suffix_of(name: str) -> str:
     """Return the extension of a path or URI, in lower case, without that of a compression.
 
-    Examples
-    --------
     >>> suffix_of("s3://bucket/preds.PARQUET?region=eu-west-1"), suffix_of("preds.csv.gz")
     ('.parquet', '.csv')
     """

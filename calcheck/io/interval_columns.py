@@ -180,8 +180,6 @@ def _level_in(name: str) -> float | None:
 def _level(text: str) -> float | None:
     """Return the level that a number in a name means, a share or percent; None if it may mean something else.
 
-    Examples
-    --------
     >>> _level("0.9"), _level("90"), _level("97.5"), _level("1")
     (0.9, 0.9, 0.975, None)
     """

@@ -76,10 +76,7 @@ class KeyIndex:
 
 
 def composite_key(table: pa.Table, columns: list[str], *, lenient: bool = False) -> pa.Array:
-    """Return the keys of the rows as text, (n,): numbers and dates are normalized across types.
-
-    If ``lenient``, keys with a missing part are null.
-    """
+    """Return the keys of the rows as normalized text, (n,); those with a missing part are null if ``lenient``."""
     parts = []
     for name in columns:
         text = key_text(table[name])
@@ -228,10 +225,7 @@ def _read(
     pairs: tuple[tuple[str, str], ...],
     kind: str | None = None,
 ) -> JoinedColumn:
-    """Read one column, and index it by its keys if there are any.
-
-    Hubs may repeat the targets for each output type: only the type of the predictions is read.
-    """
+    """Read one column of the output type of the predictions, and index it by its keys if there are any."""
     output = OUTPUT[0] if kind is not None and OUTPUT[0] in table.schema.names else None
     wanted = list(dict.fromkeys([column, *(there for _, there in pairs), *([output] if output else [])]))
     batches = [batch for batch in read_batches(file, table, wanted) if len(batch)]
@@ -358,8 +352,6 @@ def _dated_alike(
 def split_column(name: str) -> tuple[str, str | None]:
     """Split ``FILE[:COLUMN]`` into the file and the column.
 
-    Examples
-    --------
     >>> split_column("no/such/file.parquet:vector")
     ('no/such/file.parquet', 'vector')
     >>> split_column("s3://bucket/embeddings/")

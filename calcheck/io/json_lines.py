@@ -56,8 +56,6 @@ def depth(content: bytes) -> int:
 
     For unbalanced brackets, this is the largest number of open ones.
 
-    Examples
-    --------
     >>> depth(b'{"a": [1, {"b": "[[[["}], "c\\"[": 2}'), depth(b"]]][[{")
     (3, 3)
     """

@@ -165,8 +165,6 @@ def level_of(name: str) -> float | None:
 def level_name(level: float) -> str:
     """Return a column name with the exact level, which :func:`level_of` reads back.
 
-    Examples
-    --------
     >>> level_name(0.025), level_of("q_0.025")
     ('q_0.025', 0.025)
     """

@@ -89,10 +89,7 @@ def open_object(name: str) -> StoreObject:
 
 
 def _answer(name: str, timeout: float, ask: Callable[[], AnswerT]) -> AnswerT:
-    """Return the answer of a store.
-
-    A thread asks, so that signals end the program meanwhile, and so that a store may answer too late or never.
-    """
+    """Return the answer of a store, asked by a thread: signals end the program though the store may never answer."""
     import pyarrow as pa
 
     answers: SimpleQueue[AnswerT | BaseException] = SimpleQueue()

@@ -16,10 +16,7 @@ SYNONYMS = {"normal": "gaussian"}  # Other names of families
 
 
 def find_parameters(columns: ColumnIndex, options: ColumnOptions) -> ParametersRole:
-    """Find the columns of the parameters of ``options.dist``.
-
-    A name may start with that of the model or target, as in ``NHITS-loc``.
-    """
+    """Find the columns of the parameters of ``options.dist``, also after the name of a model: ``NHITS-loc``."""
     convention = _convention(columns, options.dist or "")
     explicit = dict(_explicit(options, convention))
     wanted = {name: known for name, known in convention.parameters.items() if not _is_error(options, convention, name)}

@@ -56,8 +56,6 @@ def _grouping(field: pa.Field) -> Grouping | None:
 def grouping_of(name: str, *, is_date: bool, is_key: bool) -> Grouping | None:
     """Return whether a column holds times or keys, by its type and its name; None if neither.
 
-    Examples
-    --------
     >>> grouping_of("Patient_ID", is_date=False, is_key=True), grouping_of("age", is_date=False, is_key=True)
     ('cluster', None)
     """
@@ -71,8 +69,6 @@ def grouping_of(name: str, *, is_date: bool, is_key: bool) -> Grouping | None:
 def only_increases(values: AnyArray) -> bool:
     """Return whether values are numbers that never fall from row to row, and rise at some.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> only_increases(np.array([1, 1, 2])), only_increases(np.array([1, 1])), only_increases(np.array([1, 3, 2]))
     (True, False, False)
@@ -359,10 +355,7 @@ class _Finder:
     def inputs(
         self, *, external: bool, predictive: column_roles.Distributions | None = None
     ) -> tuple[tuple[str, ...], bool]:
-        """Return the columns of the embedding or inputs, and whether they are an embedding.
-
-        A column that describes the predictive distributions is no embedding.
-        """
+        """Return the columns of the inputs, and whether they are an embedding, which no described distribution is."""
         options, columns = self.options, self.columns
         if options.inputs:
             return columns.parse_list("inputs", options.inputs), False

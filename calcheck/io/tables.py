@@ -210,10 +210,7 @@ def _without_rows(file: File) -> Table:
 
 
 def _common(first: pa.DataType, second: pa.DataType, *, text: bool) -> pa.DataType | None:
-    """Return the common type of a column with two types, None if there is none.
-
-    Text formats have no types: one file may hold only integers, or no key with a leading zero.
-    """
+    """Return the common type of a column with two types, None if there is none; text formats have no types."""
     if first == second or pa.types.is_null(second):
         return first
     if pa.types.is_null(first):

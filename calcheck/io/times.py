@@ -61,8 +61,6 @@ def _dates(raw: AnyArray) -> AnyArray:
 def time_texts(times: AnyArray) -> list[str]:
     """Return times as texts: dates without a time of day if all are at midnight, and whole numbers without a point.
 
-    Examples
-    --------
     >>> time_texts(np.array(["2026-01-31"], dtype="datetime64[us]")), time_texts(np.array([3.0, 4.5]))
     (['2026-01-31'], ['3', '4.5'])
     """
@@ -100,12 +98,7 @@ class Window:
         return self.offset or str(self.count)
 
     def starts(self, times: AnyArray, column: str) -> AnyArray:
-        """Return the start of the window of each time, (t,).
-
-        Windows of a duration begin at multiples of it from a Monday on, whatever the first time is.
-
-        Shapes: times (t,).
-        """
+        """Return the start of the window of each time, (t,); durations are counted from a Monday on."""
         if self.count:
             return np.asarray(times[np.arange(len(times)) // self.count * self.count])
         if times.dtype.kind != "M":

@@ -247,10 +247,7 @@ def bandwidths_or_none(bandwidths: Bandwidths, y: Values, gamma: Any) -> Values 
 
 
 def target_bandwidths(y: Values, gamma: float | None) -> Values:
-    """Return gamma for each target column, (t,).
-
-    The default is 1 / (2 t s^2), where s^2 is the variance (n - 1) of the column.
-    """
+    """Return gamma for each target column, (t,): 1 / (2 t s^2) by default, with its variance s^2 (n - 1)."""
     columns = y.shape[1]
     return np.full(columns, gamma) if gamma is not None else target_precisions(y) / (2 * columns)
 
@@ -290,11 +287,7 @@ def narrow_kernel_warnings(neighbors: float | None, unit: str, remedy: str) -> t
 
 
 def sample_inputs(x: Inputs, size: int) -> Floats:
-    """Return at most ``size`` of (n, d) inputs: all, or a uniform sample of those with the smallest hashes.
-
-    The sample depends on the inputs only, not on a seed or on the order of rows. Rows with equal inputs have different
-    hashes.
-    """
+    """Return at most ``size`` of (n, d) inputs, those with the smallest hashes, whatever the seed and row order."""
     if len(x) <= size:
         return load(x)
     hashed = np.concatenate([hash_rows([block], 1) for _, block in blocks(x)])

@@ -25,10 +25,7 @@ def tile_shape(x: Array) -> tuple[int, int]:
 
 
 class Gram:
-    """Gram matrix K with K_ij = k(x_i, x_j), stored as tiles of its upper triangle.
-
-    Symmetry halves the work and the memory.
-    """
+    """Gram matrix K_ij = k(x_i, x_j), stored as tiles of its upper triangle, which halves work and memory."""
 
     def __init__(
         self,
@@ -52,10 +49,7 @@ class Gram:
         self._tiles: list[Array] = []
 
     def tiles(self) -> Iterator[tuple[slice, slice, Array]]:
-        """Yield the row slice, the column slice and the values k(x_i, x_j) of each tile.
-
-        The columns of the first tile of a row slice start at the diagonal.
-        """
+        """Yield the row slice, the column slice, from the diagonal on, and the values k(x_i, x_j) of each tile."""
         for number, (rows, columns) in enumerate(self._places()):
             if number < len(self._tiles):
                 yield rows, columns, self._tiles[number]
@@ -115,11 +109,7 @@ def evaluate(kernel: Kernel, points: Array, x: Array, weights: Array) -> Iterato
 
 
 def principal_components(x: Inputs, count: int) -> tuple[Values, Values]:
-    """Return the scores of the first principal components, and their shares of the variance.
-
-    The largest entry of each direction is positive, so that signs are defined. Takes three passes over the inputs.
-    Shapes: x (n, d).
-    """
+    """Return the first principal components of x (n, d), largest entry positive, and their shares of the variance."""
     n, d = x.shape
     mean = np.zeros(d)
     for _, block in blocks(x):
@@ -167,10 +157,7 @@ class Nystroem:
     def from_eigenvectors(
         cls, kernel: Kernel, landmarks: Array, array: Backend, *, smallest: float = 0.0, smallest_share: float
     ) -> "Nystroem":
-        """Return one feature per eigenvalue of K_cc = V E V^T that is not negligible: W = V E^-1/2.
-
-        Eigenvalues up to ``smallest``, or up to a share of the largest, are negligible.
-        """
+        """Return one feature per eigenvalue of K_cc = V E V^T above ``smallest``: W = V E^-1/2."""
         gram = array.to_numpy(kernel.gram(landmarks, landmarks))
         if not np.isfinite(gram).all():
             raise NumericalError(OVERFLOW_MESSAGE)

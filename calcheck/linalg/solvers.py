@@ -58,11 +58,7 @@ class Cholesky:
         return Solution(_solve_triangular(self.factor, half, transposed=True), 0)
 
     def trace_of_inverse(self) -> float:
-        """Return tr (K + n_lambda I)^-1 = |L^-1|_F^2.
-
-        L^-1 is computed in blocks of columns by forward substitution. Only views of L are used, because a copy of a
-        trailing block would take as much memory as a second matrix.
-        """
+        """Return tr (K + n_lambda I)^-1 = |L^-1|_F^2, by blocks of columns on views of L, which copies would double."""
         if self._trace is None:
             self._trace = self._squared_norm_of_inverse()
         return self._trace
@@ -159,10 +155,7 @@ class Preconditioner:
 def pays_off(
     shape: tuple[int, int], columns: int, *, cached: bool, cached_features: bool, residual: float, tolerance: float
 ) -> bool:
-    """Return whether a preconditioner is estimated to save multiplications.
-
-    The number of remaining iterations is extrapolated from the rate so far; a share of them is assumed to be saved.
-    """
+    """Return whether a preconditioner is estimated to save multiplications, by the rate of convergence so far."""
     (n, d), landmarks = shape, n_landmarks(shape[0])
     product = n**2 * (columns + (0 if cached else d / 2))  # only the upper triangle of K is computed
     features = n * landmarks * (d + landmarks)
@@ -252,11 +245,7 @@ def _stepped(gram: Gram, n_lambda: float, directions: Array, basis: Array) -> tu
 
 
 def _orthonormal(block: Array) -> tuple[Array, Array]:
-    """Return Q, S with block = Q S, Q (n, c) orthonormal and S (c, c) upper triangular.
-
-    Uses Cholesky QR twice, which is several times faster than Householder QR and as accurate for columns that are not
-    nearly dependent; falls back to Householder QR.
-    """
+    """Return Q (n, c) orthonormal and S (c, c) upper triangular with block = Q S, by Cholesky QR twice if it holds."""
     first = _cholesky_qr(block)
     second = first and _cholesky_qr(first[0])
     if first is None or second is None:

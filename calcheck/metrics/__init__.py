@@ -17,10 +17,7 @@ __all__ = ["ALIASES", "DEFAULT_METRICS", "METRICS", "TWO_SAMPLE_METRICS", "Alias
 
 
 class Registry(Mapping[str, "type[Metric[Any]]"]):
-    """Metrics by name, each imported when it is first used.
-
-    A name determines the class: ``interval-score`` is ``IntervalScore``.
-    """
+    """Metrics by name, each imported when it is first used: ``interval-score`` is the class ``IntervalScore``."""
 
     def __init__(
         self,

@@ -115,10 +115,7 @@ class KernelMetric(GenerativeMetric[FitT]):
         return gamma * self.target_kernel.unit_gamma(y, predictive)
 
     def replicate_bandwidths(self, gamma: Values, predictive: Predictive) -> Callable[[Values], Values | None]:
-        """Return the function of targets (p, t) that returns the gamma of a replicate; None if it is undefined.
-
-        Shapes: gamma (t,).
-        """
+        """Return the function of targets (p, t) that returns the gamma (t,) of a replicate; None if it is undefined."""
         if self.target_kernel.replicates_share_scale:
             return lambda _: gamma
         return lambda y: bandwidths.bandwidths_or_none(self.bandwidths, y[:, None], predictive)
@@ -311,10 +308,7 @@ class SamplesFit:
 
 
 class OfSamples:
-    """A metric of two samples, with p from exchanging their rows.
-
-    Scales are those of both samples together, so that permutations of the labels do not change them.
-    """
+    """A metric of two samples, with p from exchanging their rows, and scales of both, which labels do not change."""
 
     # Whether only rows with similar inputs are exchanged, for a distance of distributions given the inputs
     exchanges_similar_inputs: ClassVar[bool] = False
@@ -384,10 +378,7 @@ class OfSamples:
 
 
 def _features(x: Values) -> Values:
-    """Return features of inputs (n, d) for propensities, (n, q): those of a cubic kernel on standardized inputs.
-
-    A local kernel would tell the samples apart row by row, and leave nothing to exchange.
-    """
+    """Return features of inputs (n, d) for propensities: a cubic kernel, as a local one would tell apart row by row."""
     spread = x.std(axis=0)
     scaled = (x - x.mean(axis=0)) / (spread + (spread == 0))
     cubic = kernel_functions.Polynomial(degree=3, gamma=1 / x.shape[1], coef0=1.0)

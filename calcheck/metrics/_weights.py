@@ -26,11 +26,7 @@ NO_WEIGHTED_FORM = "has no weighted form, as it is no function of means over row
 
 
 class WeightedMetric(Metric[Any]):
-    """Base class that makes the means of another metric weighted: sum w x / sum w.
-
-    Bootstrap resamples, the jackknife and replicates use the same weights, as the metric is a function of the means of
-    w x and of w.
-    """
+    """Base class that makes the means of another metric weighted: sum w x / sum w, of resamples and replicates too."""
 
     weights: ClassVar[str]
     """Name of the column of weights."""
@@ -57,10 +53,7 @@ def has_weighted_form(metric: Metric[Any]) -> bool:
 
 
 def weighted(metric: Metric[Any], column: str) -> Metric[Any]:
-    """Return a metric with the same options whose means are weighted by a column.
-
-    Source: Kish (1965), "Survey sampling".
-    """
+    """Return a metric with the same options whose means are weighted by a column (Kish 1965, "Survey sampling")."""
     base = type(metric)
     if not has_weighted_form(metric):
         raise OptionError(f"{metric.info.name} {NO_WEIGHTED_FORM}")

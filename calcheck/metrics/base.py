@@ -76,13 +76,7 @@ class Metric(ABC, Generic[FitT]):
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Metric[Any]:
-        """Return the metric with the given :meth:`options`, also as read from JSON.
-
-        Raises
-        ------
-        OptionError
-            The names are not those of the options, or a value is invalid.
-        """
+        """Return the metric with the given :meth:`options`, also as read from JSON; raise if others are given."""
         name, declared = cls.info.name, options_of(cls)
         known = {option.name for option in declared}
         if differing := sorted(set(options) - known) or sorted(known - set(options)):
@@ -125,23 +119,11 @@ class Metric(ABC, Generic[FitT]):
         return ()
 
     def interpolates(self, levels: Values) -> bool:  # noqa: ARG002 - used by subclasses
-        """Return whether the value, or that of a perfect model, depends on interpolation between quantiles.
-
-        Parameters
-        ----------
-        levels : (q,)
-            Levels of the quantiles in the file.
-        """
+        """Return whether the value, or that of a perfect model, depends on interpolation between quantiles."""
         return True
 
     def direction_above(self, means: Means) -> Direction | None:  # noqa: ARG002 - used by subclasses
-        """Return how the model is wrong if the value is significantly above the reference.
-
-        Parameters
-        ----------
-        means : Means
-            The arguments of :meth:`value` for all rows.
-        """
+        """Return how the model is wrong if the value of means of all rows is significantly above the reference."""
         return self.info.above
 
     @abstractmethod

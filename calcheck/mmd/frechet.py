@@ -15,10 +15,7 @@ from calcheck.typing import Array, Values
 
 
 def covariances_within_targets(y: Values) -> tuple[Values, Values]:
-    """Return row means (n, t) of targets (n, r, t), and R (q, t) with R^T R the mean within-row covariance.
-
-    Covariances divide by r.
-    """
+    """Return row means (n, t) of targets (n, r, t), and R (q, t) with R^T R their mean covariance within rows."""
     mean = y.mean(axis=1)
     return mean, _root_of_mean(y - mean[:, None], y.shape[0] * y.shape[1])
 
@@ -65,11 +62,7 @@ class Moments:
 
 
 def moments(x: Array, targets: Array) -> Moments:
-    """Return the moments of (x, y) over rows.
-
-    Each row has weight 1 / n, divided equally among its targets. The covariance carries the factor n / (n - 1).
-    Shapes: x (n, d), targets (n, r, t).
-    """
+    """Return the moments of x (n, d) and targets (n, r, t): rows weigh 1 / n, covariances carry n / (n - 1)."""
     n, size, _ = targets.shape
     _require_rows(n)
     xp = namespace(targets)
@@ -96,10 +89,7 @@ class SharedInputs:
         return len(self._mean)
 
     def joint_moments(self, means: Array, within: Array, spread: Array) -> Moments:
-        """Return the joint moments of the inputs and a variable with a given mean at each input.
-
-        Shapes: means (n, t), within (q, t), spread (t,).
-        """
+        """Return the joint moments of inputs and a variable with means (n, t), roots within (q, t) and spread (t,)."""
         xp, n = namespace(means), len(means)
         scaled = means / spread
         mean = xp.mean(scaled, axis=0)

@@ -73,10 +73,7 @@ class JointEmbedding:
         )
 
     def scores(self, *, unbiased: bool, constant: bool) -> Values:
-        """Return -2 a_i . b_i + |b_i|^2, (n,); the unbiased form omits the products of a draw with itself.
-
-        ``constant`` adds |a_i|^2; the unbiased form omits the products of a target with itself.
-        """
+        """Return -2 a_i . b_i + |b_i|^2, (n,), with |a_i|^2 if ``constant``; unbiased without a draw with itself."""
         scores = _dots(self.predicted, self.predicted)
         if unbiased and self.draws is not None:
             scores = of_different(scores, self.draws, self.draw_norms)
@@ -178,10 +175,7 @@ class DataSets:
                 yield form.of_differences(observed - predicted, norm)
 
     def _data_set(self, rows: Predictions, *, is_data: bool = False) -> DataSet:
-        """Return the data set of the data, or of a replicate.
-
-        Differences of targets and draws have the same form for the data as for replicates, with no draw exchanged.
-        """
+        """Return the data set of the data or a replicate, with differences of targets and draws of the same form."""
         y, predictive = repeated_targets(rows), self.predictive
         exchanged = predictive.n_draws is not None and (is_data or rows.predictive is not predictive)
         model = SwappedDraw(predictive) if exchanged else predictive

@@ -36,10 +36,7 @@ def row_products(a: Array, b: Array, gamma: float) -> Array:
 
 
 def of_different(products: Array, size: int, norms: Array | float = 1) -> Array:
-    """Return means over pairs of distinct points, given means over all pairs of ``size`` points, (n,).
-
-    ``norms`` are the means of the kernel of a point with itself.
-    """
+    """Return means over pairs of distinct points, (n,), given those of all pairs of ``size`` points and of norms."""
     return (size * products - norms) / (size - 1)
 
 
@@ -194,10 +191,7 @@ class ExactGram(Pairs):
 
 
 class LowRankGram(Pairs):
-    """The approximation K ~ Z Z^T by Nyström features on M landmarks, with the exact diagonal of K.
-
-    Time is linear in n. Kernel values are recomputed in blocks if they exceed the cache limit.
-    """
+    """K ~ Z Z^T by Nyström features on M landmarks with the exact diagonal of K, in time linear in n."""
 
     def __init__(self, features: Nystroem, x: Values, run: Run) -> None:
         self._features, self.n = features, len(x)
@@ -285,10 +279,7 @@ def low_rank_form(
     *,
     diagonal: bool = False,  # Whether pairs of a row with itself are in the form
 ) -> LowRankForm | None:
-    """Return the smallest form of low rank that misses little, or the largest; None if rows are few.
-
-    The rank depends on the inputs only. What is missed is the part of K off the diagonal.
-    """
+    """Return the smallest low-rank form that misses little off the diagonal of K, or the largest; None for few rows."""
     landmarks, found = LandmarkSamples(kernel, x, run), None
     some = landmarks.checked[:: -(-len(landmarks.checked) // CHECKED_ROWS)]
     for features in landmarks.features(tuple(rank for rank in RANKS if 2 * rank <= len(x))):

@@ -55,10 +55,7 @@ class TwoSamples:
         return found, (own.dof, other.dof)
 
     def neighbors(self) -> float | None:
-        """Return the mean number of effective neighbors per row: the sum of k(x, x') over the other rows of its sample.
-
-        The value is the smaller one of the two samples; None for polynomial kernels, which are not local.
-        """
+        """Return the effective neighbors per row in the sample that has fewer; None for polynomial kernels."""
         if isinstance(self.kernel, Polynomial):
             return None
         seen = [neighbors(self.kernel, ridge.backend.to_numpy(ridge.x)) for ridge in self.ridges]

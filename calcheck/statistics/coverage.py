@@ -109,10 +109,7 @@ class Exceedances(NamedTuple):
 
 @cached
 def mixture_quantile(predictive: Predictive, level: float) -> float:
-    """Return the quantile of the mixture of all distributions with equal weights, unit of y.
-
-    Draws are pooled. Others are found by bisection between the smallest and the largest quantile, to the last digit.
-    """
+    """Return the quantile of all distributions together, unit of y: of pooled draws, or by bisection."""
     if predictive.n_draws is not None:
         pooled = [batch.draws.ravel() for _, batch in predictive.batches() if isinstance(batch, Samples)]
         return float(np.quantile(np.concatenate(pooled), level, method="inverted_cdf"))

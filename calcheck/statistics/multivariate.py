@@ -34,10 +34,7 @@ def target_vectors(rows: Predictions) -> tuple[Values, Values]:
 
 
 def energy_scores(rows: Predictions, *, fair: bool) -> Values:
-    """Return the energy scores of several targets, (n,), by draws.
-
-    Source: Gneiting, Raftery (2007), Eq. 22; fair version of Ferro (2014).
-    """
+    """Return the energy scores, (n,), by draws (Gneiting, Raftery 2007, Eq. 22; fair version of Ferro 2014)."""
     y, draws = target_vectors(rows)
     m = draws.shape[1]
     to_target = np.linalg.norm(draws - y[:, None], axis=2).mean(axis=1)
@@ -53,11 +50,7 @@ def _pair_distances(predictive: Predictive) -> Values:
 
 
 def variogram_scores(rows: Predictions, *, fair: bool, order: float = 0.5) -> Values:
-    """Return the variogram scores of several targets with weights 1, (n,), by draws; see :func:`energy_scores`.
-
-    Source: Scheuerer, Hamill (2015), "Variogram-based proper scoring rules for probabilistic forecasts of multivariate
-    quantities".
-    """
+    """Return the variogram scores of several targets with weights 1, (n,), by draws (Scheuerer, Hamill 2015)."""
     y, draws = target_vectors(rows)
     m, t = draws.shape[1:]
     total = np.zeros(len(y))

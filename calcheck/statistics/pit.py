@@ -114,10 +114,7 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
 
 
 def share_of_row_below(left: Values, right: Values, level: float) -> Values:
-    """Return the share of the PIT of each row up to a level, (n,), in [0, 1]: the rows of :func:`share_below`.
-
-    Shapes: left, right (n,).
-    """
+    """Return the share of the PIT of each row up to a level, (n,), in [0, 1]: the rows of :func:`share_below`."""
     jump = right - left
     share = (right <= level).astype(np.float64)
     np.divide(level - left, jump, out=share, where=jump > 0)
@@ -156,11 +153,7 @@ def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:
 
 
 def _different(left: Values, right: Values) -> tuple[Indices | None, Values, Values]:
-    """Return the label of the distinct jump of each row, and the limits of the distinct jumps.
-
-    With m draws per row and no ties, there are m + 1 distinct jumps. If jumps rarely repeat, the label is None and each
-    row has its own jump.
-    """
+    """Return the label of the distinct jump of each row, None if jumps rarely repeat, and the limits of the jumps."""
     ends = [np.unique(values, return_inverse=True) for values in (left, right)]
     if len(ends[0][0]) * FEW > len(left):
         return None, left, right
@@ -173,12 +166,7 @@ NARROW = 2.0**-20  # Narrower jumps are treated as points: their large slopes wo
 
 
 def distribution(left: Values, right: Values) -> tuple[dict[str, MeanTerm], Values]:
-    """Return the terms whose means give the distribution function of the PIT, and its breakpoints.
-
-    The function has a step at each row without a jump. For other rows it is linear between ``left`` and ``right``.
-
-    Shapes: left, right (n,).
-    """
+    """Return the terms whose means give the distribution function of the PIT, and its breakpoints."""
     if left is right:
         steps = TieGroups(right)
         return {"steps": MeanTerm(groups=steps)}, steps.distinct
@@ -197,10 +185,7 @@ def distribution(left: Values, right: Values) -> tuple[dict[str, MeanTerm], Valu
 
 
 def cumulate(means: Mapping[str, Values], places: Values) -> Values:
-    """Return F at each breakpoint, after its step, (..., k), for F as described by :func:`distribution`.
-
-    Shapes: places (k,).
-    """
+    """Return F at each breakpoint (k,), after its step, (..., k), for F as described by :func:`distribution`."""
     below = means["steps"].cumsum(axis=-1)
     slopes = _slopes(means)
     if slopes is not None:
@@ -233,10 +218,7 @@ def component(degree: int) -> Legendre:
 
 
 def mean_component(left: Values, right: Values, degree: int) -> Values:
-    """Return the mean of a :func:`component` between the limits of the PIT of each row, (n,), exactly.
-
-    Shapes: left, right (n,).
-    """
+    """Return the mean of a :func:`component` between the limits of the PIT of each row, (n,), exactly."""
     polynomial = component(degree)
     if left is right:
         return np.asarray(polynomial(right))
@@ -248,10 +230,7 @@ def mean_component(left: Values, right: Values, degree: int) -> Values:
 
 
 def mean_distance(left: Values, right: Values) -> Values:
-    """Return the mean of |2 u - 1| between the limits of the PIT of each row, (n,), exactly.
-
-    Shapes: left, right (n,).
-    """
+    """Return the mean of |2 u - 1| between the limits of the PIT of each row, (n,), exactly."""
     jump = right - left
     start, stop = 2 * left - 1, 2 * right - 1
     mean = np.abs(stop)
@@ -260,10 +239,7 @@ def mean_distance(left: Values, right: Values) -> Values:
 
 
 def components(levels: Values, below: Values) -> Values:
-    """Return the mean of each :func:`component` of the PIT, (4,); 0 if the PIT is uniform.
-
-    Shapes: levels (q,), below (q,).
-    """
+    """Return the mean of each :func:`component` of the PIT, (4,), given its shares below levels (q,)."""
     edges = np.concatenate([[0.0], levels, [1.0]])
     gaps = np.concatenate([[0.0], below - levels, [0.0]])
     polynomials = map(component, range(1, COMPONENTS + 1))
@@ -274,10 +250,7 @@ SHARE = 0.8  # Minimum size of a component, relative to the largest, to precede 
 
 
 def direction(levels: Values, below: Values) -> Direction:
-    """Return how a PIT deviates most from uniform, by the first of its :func:`components` that is nearly the largest.
-
-    Components are compared in units of their maxima. All of them are at their maximum if the PIT is always 1.
-    """
+    """Return how a PIT deviates from uniform: the first component nearly the largest, relative to its maximum."""
     return direction_of(components(levels, below))
 
 
@@ -293,10 +266,7 @@ def direction_of(means: Values) -> Direction:
 
 
 def cramer_von_mises(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:
-    """Return the integral of (F(u) - u)^2 over [0, 1], (...), for F as described by :func:`distribution`.
-
-    Shapes: places (k,).
-    """
+    """Return the integral of (F(u) - u)^2 over [0, 1], (...), for F as described by :func:`distribution`."""
 
     def integral(first: Values, slope: Slope, start: Values, stop: Values) -> Values:
         widths = stop - start
@@ -338,10 +308,7 @@ def anderson_darling(means: Mapping[str, Values], places: Values, *, block: int 
 
 
 def distance_at_levels(below: Values, levels: Values, *, weighted: bool) -> Values:
-    """Return the sum that replaces the integral of :func:`cramer_von_mises` or :func:`anderson_darling`, (...).
-
-    Shapes: below (..., q), levels (q,).
-    """
+    """Return the sum over levels (q,) that replaces the integral of a distance of F from uniform, (...)."""
     squared = (below - levels) ** 2
     if weighted:
         squared /= levels * (1 - levels)
@@ -351,10 +318,7 @@ def distance_at_levels(below: Values, levels: Values, *, weighted: bool) -> Valu
 def _integrate(
     integral: Callable[[Values, Slope, Values, Values], Values], means: Mapping[str, Values], places: Values, block: int
 ) -> Values:
-    """Return the sum of integrals over the intervals between breakpoints, (...).
-
-    ``integral`` takes F(u) - u at the start of each interval, its slope, and the start and the stop of the intervals.
-    """
+    """Return the sum, (...), of integrals given F(u) - u at the start of each interval, its slope, start and stop."""
     above = cumulate(means, places) - places
     slopes = _slopes(means)
     total = np.zeros(above.shape[:-1])

@@ -18,10 +18,7 @@ Pairs = tuple[tuple[float, float], ...]
 
 
 def isotonic_means(x: Values, y: Values) -> Values:
-    """Return the increasing function of x with the smallest mean squared error, (n,); equal x have equal values.
-
-    Shapes: x, y (n,).
-    """
+    """Return the increasing function of x with the smallest mean squared error, (n,); equal x have equal values."""
     from scipy.optimize import isotonic_regression
 
     distinct, label, counts = np.unique(x, return_inverse=True, return_counts=True)
@@ -49,18 +46,12 @@ def isotonic_quantiles(x: Values, y: Values, levels: Values) -> Values:
 
 
 def pinball_losses(quantiles: Values, y: Values, levels: Values) -> Values:
-    """Return the pinball loss of quantiles at each level, (q, n), unit of y.
-
-    Shapes: quantiles (q, n) or (q, 1), y (n,), levels (q,).
-    """
+    """Return the pinball loss of quantiles (q, n) or (q, 1) of y (n,) at levels (q,), (q, n), unit of y."""
     return np.asarray(((y < quantiles) - levels[:, None]) * (quantiles - y))
 
 
 def _divide(rank: Indices, level: Values, n: int, count: int) -> Indices:
-    """Return the rank of the fitted value of each row, for consecutive problems of n rows each.
-
-    Shapes: rank (q n,), level (q n,).
-    """
+    """Return the rank of the fitted value of each row, (q n,), for consecutive problems of n rows each."""
     places = np.arange(len(rank))
     low, high = np.zeros(len(rank), np.intp), np.full(len(rank), count - 1, np.intp)
     starts = places[::n]
@@ -147,12 +138,7 @@ SMALL = 1e-6  # Mass below which the difference of distribution functions loses 
 
 
 def log_masses(predictive: Predictive, y: Values) -> Values:
-    """Return log(F(k + 1/2) - F(k - 1/2)) for the integers k nearest to the targets, (n,).
-
-    In the tails, where the difference loses its digits, the density is integrated by Gauss-Legendre quadrature.
-
-    Shapes: y (n,).
-    """
+    """Return log(F(k + 1/2) - F(k - 1/2)) for the nearest integers, (n,), by quadrature of the density in the tails."""
     k = np.rint(y)
     mass = predictive.cdf(k + 0.5) - predictive.cdf(k - 0.5)
     small = np.flatnonzero(mass < SMALL)
@@ -192,8 +178,6 @@ def are_impossible(rows: Predictions) -> Mask:
 def describe_impossible(count: int) -> str:
     """Return how many targets are impossible, as a clause.
 
-    Examples
-    --------
     >>> describe_impossible(1), describe_impossible(1200)
     ('1 target has probability 0 under the predictions', '1,200 targets have probability 0 under the predictions')
     """

@@ -95,10 +95,7 @@ def width_order(rows: Predictions, level: float, uniform: Uniforms | None) -> Ti
 
 @cached
 def _reach(predictive: Predictive, level: float) -> tuple[Values, ...]:
-    """Return the distances of the limits from the median, below and above, (n,) each; one array if they are equal.
-
-    None are returned if the distributions state limits only, or if a distance is not positive.
-    """
+    """Return the distances of the limits from the median, (n,) each, or one array; None unless known and positive."""
     if states_limits(predictive) or isinstance(predictive, LazyPredictive):
         return ()
     middle, (low, high) = medians(predictive), central_interval(predictive, level)
@@ -131,10 +128,7 @@ def _middles(predictive: Predictive, level: float) -> Values:
 
 
 def _ratios(y: Values, middle: Values, low: Values, high: Values) -> Values:
-    """Return the distance from the middle, relative to that of the limit on the side of the target.
-
-    It is 1 for a target at a limit, also of an interval without width or with an infinite other limit.
-    """
+    """Return the distance from the middle, relative to that of the limit on that side; 1 for a target at a limit."""
     above = y > middle
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.where(above, y - middle, middle - y) / np.where(above, high - middle, middle - low)
@@ -148,10 +142,7 @@ def _ratios(y: Values, middle: Values, low: Values, high: Values) -> Values:
 
 
 def shares_up_to(rows: Predictions, level: float, factors: Values, others: tuple[Values, ...]) -> list[Values]:
-    """Return the share of each row whose ratio is up to each factor, (n, k): 0 or 1, or parts of a row of counts.
-
-    It is followed by those of other ratios, (n,) each.
-    """
+    """Return the share of each row whose ratio is up to each factor, (n, k), and those of other ratios, (n,) each."""
     if not rows.distributions().is_discrete:
         ratios = (width_ratios(rows, level, None), *others)
         return [np.asarray(each[:, None] <= factors, np.float64) for each in ratios]
@@ -161,10 +152,7 @@ def shares_up_to(rows: Predictions, level: float, factors: Values, others: tuple
 
 
 def role_ratios(rows: Predictions, level: float) -> list[Values]:
-    """Return the ratios of :func:`width_ratios` if a draw plays the target, and the target a draw, (n,) for each draw.
-
-    Of many draws, the first ones play this role.
-    """
+    """Yield :func:`width_ratios` if one of the first draws plays the target, and the target a draw, (n,) each."""
     y, m = targets(rows), rows.distributions().n_draws or 0
     found = [np.empty(len(y)) for _ in range(min(m, ROLES))]
     for where, part in rows.distributions().batches():
@@ -204,10 +192,7 @@ def smallest_rank(n: int, level: float) -> int:
 
 
 def quantile_of(values: Values, level: float) -> float:
-    """Return the quantile at a level, (n,), an order statistic, without sorting.
-
-    Of many values, only those between two quantiles of a part of them are partitioned, if it is among these.
-    """
+    """Return the quantile at a level, an order statistic, from the values between two quantiles of a part of them."""
     n, rank = len(values), smallest_rank(len(values), level) - 1
     if n >= MANY:
         part = np.sort(values[:: n // PART])

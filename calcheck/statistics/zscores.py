@@ -98,10 +98,7 @@ def z_scores(rows: Predictions) -> Values:
 
 
 def standardized_errors(rows: Predictions) -> Values:
-    """Return errors whose mean is 0 for a right model, in predicted standard deviations, (n,).
-
-    The standard deviation of draws is that of the draws and the target together: their m + 1 errors sum to 0.
-    """
+    """Return errors with mean 0 for a right model, (n,), in standard deviations of draws and target together."""
     m = rows.distributions().n_draws
     if m is None:
         return z_scores(rows)
