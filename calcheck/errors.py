@@ -10,10 +10,7 @@ from typing import Literal
 
 
 def nearest_word(word: str, known: Iterable[str]) -> str:
-    """Return the known word most similar to a word; an empty string if none is similar.
-
-    Upper and lower case count as similar. Of equally similar words, one with the same letters is preferred.
-    """
+    """Return the known word most similar to a word, whatever its case; an empty string if none is similar."""
     from difflib import SequenceMatcher, get_close_matches
 
     by_lower = {each.lower(): each for each in sorted(set(known))}
@@ -26,8 +23,6 @@ def nearest_word(word: str, known: Iterable[str]) -> str:
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return a question that names the known word most similar to a word; an empty string if none is similar.
 
-    Examples
-    --------
     >>> suggestion("zsm", ["zms", "ece"]), suggestion("PIT", ["zms", "pit"]), suggestion("banana", ["zms"])
     ("Did you mean 'zms'?", "Did you mean 'pit'?", '')
     >>> suggestion("sede", ["seed", "side"])
@@ -40,8 +35,6 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 def with_suggestion(message: str, word: str, known: Iterable[str]) -> str:
     """Return a message, followed by a suggestion for a misspelled word in it if there is one.
 
-    Examples
-    --------
     >>> with_suggestion("there is no metric 'zsm'", "zsm", ["zms", "ece"])
     "there is no metric 'zsm'. Did you mean 'zms'?"
     """
@@ -181,8 +174,6 @@ WORDS = {
 def named_some(names: Iterable[object], *, most: int = SHOWN_NAMES, between: str = ", ") -> str:
     """Return the names as one line of text, shortened if there are more than ``most``.
 
-    Examples
-    --------
     >>> named_some(["y", "mean"]), named_some(range(2000), most=2)
     ("'y', 'mean'", '0, 1, … 2,000 in all')
     """
@@ -194,8 +185,6 @@ def named_some(names: Iterable[object], *, most: int = SHOWN_NAMES, between: str
 def listed_columns(names: Iterable[str], wanted: str = "") -> str:
     """Return the end of a message about a column: the names of the columns, and a name similar to the wanted one.
 
-    Examples
-    --------
     >>> listed_columns(["price", "y"], "Price")
     "(columns: 'price', 'y'). Did you mean 'price'?"
     """
@@ -206,8 +195,6 @@ def listed_columns(names: Iterable[str], wanted: str = "") -> str:
 def named_rows(rows: Sequence[int]) -> str:
     """Return the first rows as text.
 
-    Examples
-    --------
     >>> named_rows([4]), named_rows(range(10))
     ('row 4, counted from 0', 'rows 0, 1, 2, …, counted from 0')
     """
@@ -216,13 +203,7 @@ def named_rows(rows: Sequence[int]) -> str:
 
 
 class CalcheckError(Exception):
-    """A problem that the user can solve; the message is one line and says what to do.
-
-    Attributes
-    ----------
-    exit_code : int
-        Exit code of the command line.
-    """
+    """A problem that the user can solve; the message is one line and says what to do."""
 
     exit_code = 2
 
@@ -267,10 +248,7 @@ class NumericalError(CalcheckError):
 
 
 class ValuesError(DataError):
-    """Some values of an array are invalid.
-
-    Readers catch this error and add the file, column and row numbers of the values.
-    """
+    """Some values of an array are invalid; readers add the file, column and row numbers of the values."""
 
     def __init__(
         self,
@@ -330,8 +308,6 @@ def keyword_messages() -> Iterator[None]:
 def with_keywords(text: str) -> str:
     """Return a text with the keywords of options in place of their flags.
 
-    Examples
-    --------
     >>> with_keywords("Pass --nan-policy omit, or another --lambda")
     'Pass nan_policy omit, or another lambda_'
     """

@@ -30,10 +30,7 @@ def option(
     choices: tuple[str, ...] = (),
     off: tuple[str, str] | None = None,
 ) -> Any:
-    """Return a dataclass field that declares an option.
-
-    ``off`` is the name and the help of a flag that stands for the number 0: ``--no-null`` for ``--replicates 0``.
-    """
+    """Return a field that declares an option; ``off`` is a flag for 0, and its help: ``--no-null``."""
     metadata = {"help": text, "metavar": metavar, "short": short, "by_hand": by_hand, "repeated": repeated}
     return field(default=default, metadata={**metadata, "choices": choices, "off": off})
 
@@ -126,8 +123,6 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
 
     Its attribute ``exclusive``, if any, names the options that contradict each other.
 
-    Examples
-    --------
     >>> @dataclass
     ... class Example:
     ...     lambda_: float = option(0.1, "Regularizer.")
@@ -167,8 +162,6 @@ def is_excluded(field: str, given: set[str], options: Iterable[Option]) -> bool:
 def flag_of(field_name: str) -> str:
     """Return the command-line flag of a field.
 
-    Examples
-    --------
     >>> flag_of("lambda_"), flag_of("gamma_x")
     ('--lambda', '--gamma-x')
     """
@@ -191,8 +184,6 @@ def require_share_option(name: str, value: float, *, closed: bool = False) -> No
 def share_suggestion(value: float) -> str:
     """Return a question whether a percentage was meant as a share; an empty string if it cannot be a percentage.
 
-    Examples
-    --------
     >>> share_suggestion(95), share_suggestion(-1)
     (': did you mean 0.95?', '')
     """
@@ -276,8 +267,6 @@ def _is_range(text: str) -> bool:
 def _spaced(text: str) -> tuple[float, ...]:
     """Return the evenly spaced numbers that ``linspace:START:STOP:COUNT`` stands for, those of :func:`numpy.linspace`.
 
-    Examples
-    --------
     >>> _spaced("linspace:0.25:0.75:3")
     (0.25, 0.5, 0.75)
     """

@@ -112,10 +112,7 @@ class CommandGroup(TyperGroup):
         return typer_options.with_default(super().get_help_option(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the name of a command, the command, and its arguments.
-
-        An alias of a metric is its command; a file without the name of a command is evaluated.
-        """
+        """Return the name, the command and its arguments: of an alias the metric, of a file `evaluate`."""
         name = metric_name(args[0])
         evaluated = name not in self.commands and is_file_name(name)
         return super().resolve_command(ctx, ["evaluate", *args] if evaluated else [name, *args[1:]])

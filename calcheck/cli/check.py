@@ -369,11 +369,7 @@ class Requirements:
     def metrics(
         self, named: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None
     ) -> list[Metric[Any]]:
-        """Return the metrics to compute: those of the rules and the baseline, and the named ones.
-
-        Those of the baseline have their stored options. For verdicts and the overall verdict, no named ones means all
-        metrics.
-        """
+        """Return the metrics to compute: those of rules, of the baseline with its options, and named ones."""
         if not self.checked:
             return metrics_of_rules(self.rules, inputs_and_outputs.select_metrics(named, settings, levels), settings)
         if self.are_verdicts:

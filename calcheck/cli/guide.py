@@ -128,8 +128,6 @@ def read_guides() -> dict[str, str]:
 def strip_comments(text: str) -> str:
     r"""Remove HTML comments, except in blocks of code.
 
-    Examples
-    --------
     >>> strip_comments("a\n<!-- [[[cog\nrun() ]]] -->\nb")
     'a\nb'
     """
@@ -146,8 +144,6 @@ def group_of(topic: str) -> str:
 def first_sentence(text: str) -> str:
     r"""Return the first sentence below the title of a guide as plain text; empty text if there is none.
 
-    Examples
-    --------
     >>> first_sentence("# Files\n\nRead `.csv` and [Parquet](x.md). More.")
     'Read .csv and Parquet.'
     """
@@ -162,8 +158,6 @@ def first_sentence(text: str) -> str:
 def name_guides(text: str) -> str:
     """Replace links to guides by the commands that show them, and links within a guide by their text.
 
-    Examples
-    --------
     >>> name_guides("See [Read my files](files.md#names), [above](#top).")
     'See Read my files (`calcheck guide files`), above.'
     """

@@ -175,10 +175,7 @@ def files_argument(metavar: str, text: str) -> Parameter:
 def select_metrics(
     names: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None = None
 ) -> list[Metric[Any]]:
-    """Return the named metrics with their configured options; the default metrics for None.
-
-    Metrics of intervals are at the first of the levels that the command names, if it names levels.
-    """
+    """Return the named, or the default metrics with their configured options, at the first of the named levels."""
     named = dict.fromkeys(DEFAULT_METRICS if names is None else map(metric_name, dict.fromkeys(names)))
     for name in named:
         METRICS.named(name, "--metrics: ")
@@ -206,10 +203,7 @@ def weigh_applicable(
 
 
 def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any], *, plots: bool = False) -> list[Metric[Any]]:
-    """Return metrics whose means are weighted by the column that the command names, if it names one.
-
-    Commands whose pictures show weighted means have ``plots``.
-    """
+    """Return metrics weighted by the named column, if any; commands whose pictures are weighted have ``plots``."""
     weights = build(study_options.WeightOptions, given).weights
     if weights is None:
         return list(metrics)
@@ -292,10 +286,7 @@ def streaming_requested(given: dict[str, Any]) -> bool:
 
 
 def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> str:
-    """Return why the file is streamed: its rows exceed the memory limit, and a metric can be streamed; else "".
-
-    The decision uses only the file's metadata and the options.
-    """
+    """Return why the file is streamed: its rows exceed the memory limit, and a metric can be streamed; else ""."""
     if any(given.get(name) for name in OF_ROWS):
         return ""
     needed, memory = source.narrow_bytes(), make_run(given).memory

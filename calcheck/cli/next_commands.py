@@ -80,10 +80,7 @@ def _remedies(noticed: dict[str, Any], inputs: str) -> Iterator[list[str]]:
 
 
 def _given_options(command: str, given: dict[str, Any], further: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the options about columns and dependent rows given on the command line, as far as a command has them.
-
-    Options among the further ones are left out.
-    """
+    """Yield the given options about columns and dependent rows that a command has, except the further ones."""
     configured = {setting.option.field for setting in given["settings"].used}
     without = () if command not in METRICS or METRICS[command].info.takes_inputs else INPUTS
     dependence = options_of(RowDependence) if row_dependence(given).is_stated and command != "slices" else []

@@ -199,10 +199,7 @@ class Settings:
                 sys.stderr.write(f"calcheck: {strip_control(message)}\n")
 
     def _variable_hint(self, name: str) -> str | None:
-        """Return a suggestion in place of a variable; None if the variable sets an option.
-
-        It is a similar variable of the same command, else that of a similar option, of the command in use if possible.
-        """
+        """Return a suggestion of a similar variable, by command and option; None if the variable sets an option."""
         own = [each for each in self._options if name.startswith(f"{PREFIX}_{each}_".replace("-", "_").upper())]
         known = [
             (variable(each, option), option) for each in own or self._ordered() for option in self._options[each]()
@@ -222,10 +219,7 @@ class Settings:
         return [*([now] if now in self._options else []), *(name for name in self._options if name != now)]
 
     def _resolve(self, command: str) -> dict[str, Setting]:
-        """Return the settings of a command in the file, by the field of the option.
-
-        A value for all commands that only other metrics take is ignored for the metrics that a command computes.
-        """
+        """Return the settings of a command in the file by field, without values that only other metrics take."""
         found: dict[str, Setting] = {}
         own = {} if self.config.path is None else {option.name: option for option in self._options[command]()}
         for level in (self._tables.get(command, {}), self._shared):

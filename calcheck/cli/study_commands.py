@@ -289,10 +289,7 @@ def files_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
 def open_models(
     files: Sequence[str], given: dict[str, Any], metrics: Sequence[Metric[Any]], **settings: Any
 ) -> list[FileSource]:
-    """Return the source of each file, with the same column options, and those after its name: ``a.csv@dist=poisson``.
-
-    The settings are those of :func:`open_source`.
-    """
+    """Return the source of each file, with common column options and those after its name: ``a.csv@dist=poisson``."""
     sources = [_open_model(file, given, metrics, {"narrow": False, **settings}) for file in files]
     if len(sources) == 1:
         return sources
@@ -346,10 +343,7 @@ def _problem(source: FileSource) -> str:
 
 
 def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
-    """Return the names of the models: those given, else the shortest part of each path that makes them unique.
-
-    A file that is read with different options has them in its names.
-    """
+    """Return the names of models: those given, else the shortest part of each path, with options, that is unique."""
     plain = [split_options(file)[0] for file in files]
     if plain.count(inputs_and_outputs.STDIN) > 1:
         raise OptionError("only one file can be read from standard input: pass the others by their file names")

@@ -221,12 +221,7 @@ def _group_parameters(group: Group) -> list[inspect.Parameter]:
 def metric_parameters(
     metrics: Iterable[type[Metric[Any]]], panel: str, without: Iterable[str] = ()
 ) -> list[inspect.Parameter]:
-    """Return command parameters for the options of metrics, as text that :func:`parse_given` parses.
-
-    Options of the names ``without`` are those of the command.
-
-    They do not count as options of the command: configured values are looked up under the metric's name.
-    """
+    """Return parameters for the options of metrics as text, looked up by metric, except those of the command."""
     declared: dict[str, dict[str, Option]] = {}
     for metric in metrics:
         for option in options_of(metric):
@@ -268,10 +263,7 @@ def _given(option: Option, given: Mapping[str, Any]) -> Any:
 
 
 def _fitted(option: Option, value: Any) -> Any:
-    """Return a value as an option takes it: a list as a tuple, or its first item where another option is a list.
-
-    ``--level`` names the levels of the intervals in a file, and the first of them is the level of a metric.
-    """
+    """Return a value as an option takes it: a list as a tuple, or its first item, as the level of a metric."""
     if isinstance(value, (list, tuple)) and value and not option.listed and not option.repeated:
         return value[0]
     return tuple(value) if isinstance(value, list) else value

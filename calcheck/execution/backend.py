@@ -13,10 +13,7 @@ MAX_REASON = 80  # Maximum number of characters of torch's message in errors
 
 
 def namespace(array: Array) -> ModuleType:
-    """Return the array API namespace of an array.
-
-    numpy implements the standard since 2.0. array_api_compat, which takes 0.2 s to import, is used for torch only.
-    """
+    """Return the array API namespace of an array: numpy itself, or for torch array_api_compat, which takes 0.2 s."""
     if isinstance(array, np.ndarray):
         return np
     import array_api_compat

@@ -42,11 +42,7 @@ class Cluster:
     def reduce(
         self, parts: Sequence[Source], work: Callable[[Predictions], SumT], progress: Callable[[float], None]
     ) -> SumT | None:
-        """Return the sum of ``work(batch)`` over the batches of all partitions; None without rows.
-
-        The shape of the reduction tree depends on the number of partitions only. The result therefore does not depend
-        on the timing or failure of workers.
-        """
+        """Return the sum of ``work(batch)`` by a tree that depends on the partitions only; None without rows."""
         from distributed import as_completed
         from distributed.scheduler import KilledWorker
 

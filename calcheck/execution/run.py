@@ -29,11 +29,7 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """Sizes at which a computation samples rows, or changes to a cheaper method.
-
-    They trade accuracy or memory for time. They are no options of the user, so that the same file always has the same
-    results.
-    """
+    """Sizes at which a computation samples rows or gets cheaper; no options, so that a file has one result."""
 
     # Maximum multiply-adds for an exact solver of cce. The default is 40,000 rows of 512 columns: one to two minutes.
     max_exact_flops: float = 2e13
@@ -172,8 +168,6 @@ SUFFIXES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB"
 def parse_memory(text: str) -> int:
     """Return an amount of memory in bytes.
 
-    Examples
-    --------
     >>> parse_memory("1.5 GiB"), parse_memory("1.5GB"), parse_memory("64 kB"), parse_memory("64MiB")
     (1610612736, 1500000000, 64000, 67108864)
     """
@@ -370,10 +364,7 @@ CGROUPS = (  # Control group files (v2 and v1), as in containers: the memory lim
 
 
 def available_memory() -> int:
-    """Return the memory in bytes that this process can still allocate, as far as the system reports it.
-
-    It determines only whether work is started, not how it is done, so results do not depend on it.
-    """
+    """Return the bytes that this process can still allocate; they decide whether work starts, not its result."""
     return max(0, min(_memory_left()))
 
 
@@ -438,8 +429,6 @@ def map_ahead(work: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Itera
     This is faster if the work releases the global interpreter lock. One thread processes the items in order, so the
     results do not depend on timing.
 
-    Examples
-    --------
     >>> list(map_ahead(lambda number: number**2, [1, 2, 3]))
     [1, 4, 9]
     """
@@ -459,8 +448,6 @@ def map_ahead(work: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Itera
 def prefetch(items: Iterable[ItemT]) -> Iterator[ItemT]:
     """Yield items, and compute the next one in a background thread meanwhile; used for reading files.
 
-    Examples
-    --------
     >>> list(prefetch(number**2 for number in [1, 2, 3]))
     [1, 4, 9]
     """

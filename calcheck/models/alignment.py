@@ -97,10 +97,7 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
 
 
 def _order(ids: AnyArray, theirs: AnyArray, names: tuple[str, str], id_name: str) -> Indices:
-    """Return the positions of the first model's rows in the other file, (n,).
-
-    Ids are compared as text if only one of the files has numbers.
-    """
+    """Return the positions of the first model's rows in the other file, (n,); ids are text if one file has texts."""
     if ids.dtype.kind != theirs.dtype.kind:
         ids, theirs = ids.astype(str), theirs.astype(str)
     if np.array_equal(ids, theirs):

@@ -15,10 +15,7 @@ MOST_NAMED = 3  # Number of models that the sentence names, of those with and th
 def best_model(
     metric: str, scores: Mapping[str, float], differences: Callable[[Sequence[str]], list[Result]], confidence: float
 ) -> BestModel | None:
-    """Return the model with the smallest score, and the differences of the others from it; None if all are equal.
-
-    ``differences`` are those of models from the first of them.
-    """
+    """Return the model with the smallest score, and ``differences`` of others from it; None if all are equal."""
     ordered = sorted(scores, key=scores.__getitem__)
     if len(ordered) < 2 or scores[ordered[0]] == scores[ordered[-1]]:  # noqa: PLR2004 - a comparison needs two
         return None
@@ -33,8 +30,6 @@ def holm(p_values: Mapping[str, float], models: int) -> dict[str, float]:
 
     Source: Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
 
-    Examples
-    --------
     >>> holm({"b": 0.01, "c": 0.04}, models=3)
     {'b': 0.03, 'c': 0.08}
     """

@@ -38,8 +38,6 @@ def score(better: Orientation, value: float | None, reference: float | None) -> 
 def ranks(scores: Sequence[float | None]) -> list[int | None]:
     """Return the rank of each score, 1 for the smallest; ties share a rank.
 
-    Examples
-    --------
     >>> ranks([0.2, 0.1, None, 0.2])
     [2, 1, None, 2]
     """
@@ -50,8 +48,6 @@ def ranks(scores: Sequence[float | None]) -> list[int | None]:
 def kendall(first: Sequence[float | None], second: Sequence[float | None]) -> float | None:
     """Return Kendall's tau-b of two rankings, from -1 to 1; None if all scores in one of them are equal.
 
-    Examples
-    --------
     >>> kendall([1, 2, 3, 4], [1, 2, 4, 3])
     0.6666666666666666
     """
@@ -211,11 +207,7 @@ def _in_order(models: Sequence[Model], names: Sequence[str], dataset: str) -> li
 def evaluate_models(
     models: Sequence[Model], metrics: Sequence[Metric[Any]], run: Run
 ) -> tuple[list[Report], Evaluated]:
-    """Return the report of each model on the rows of the first, and the row results by metric and model.
-
-    Metrics whose values cannot be compared are skipped. If the number of replicates is not set, the null distribution
-    is simulated only where the ranking depends on it.
-    """
+    """Return the report of each model on the rows of the first, and row results of comparable metrics by model."""
     models = [replace(model, source=group_by_input(model.source, map(type, metrics))) for model in models]
     evaluated: Evaluated = {}
     reports, sources = [], align_models(models)

@@ -105,10 +105,7 @@ class Diff:
 
 
 def diff(old: Report, new: Report) -> Diff:
-    """Return the changes between two reports.
-
-    Results are matched by metric, options and subset.
-    """
+    """Return the changes between results with the same metric, options and subset in two reports."""
     from calcheck.core import __version__
 
     before, after = _keyed(old.results), _keyed(new.results)

@@ -88,10 +88,7 @@ def squared_loss(predicted: Values, targets: Values) -> Values:
 
 
 def choose_ridge(design: Values, targets: Values, fold: Indices, fit: Fit, loss: Loss) -> float:
-    """Return the penalty with the smallest mean loss of rows that were not fitted.
-
-    Shapes: design (n, k), targets (n,), fold (n,).
-    """
+    """Return the penalty with the smallest mean loss of rows that were not fitted; design (n, k), targets (n,)."""
     if design.shape[1] == 1:
         return RIDGES[0]
     means = []

@@ -83,10 +83,7 @@ class RowScore:
 
 
 def row_score(stated: Predictive, score: Score, stages: Sequence[str], levels: Sequence[float]) -> RowScore:
-    """Return the score by which corrections of stated distributions are compared with no change.
-
-    What a correction changes besides, such as draws that become quantiles, is changed in all rows that are compared.
-    """
+    """Return the score by which corrections of stated distributions are compared with no change, for all rows alike."""
     if isinstance(stated, Intervals):
         return RowScore("interval-score", lambda rows: score_rows(rows, "interval"))
     if isinstance(stated, Quantiles):
@@ -257,11 +254,7 @@ class CrossValidation:
         return Comparison(mean, error, float(t.cdf(mean / error, freedom)))
 
     def choose(self, found: Sequence[Candidate]) -> Candidate:
-        """Return the method to use, of candidates in the order of their freedom.
-
-        It is the first whose mean score is not worse than the smallest by more than one standard error of their
-        difference, or by half of it if there are few rows.
-        """
+        """Return the least free method that is worse than the best by at most one standard error, or half of it."""
         known = [each for each in found if each.scores is not None]
         if not known:
             raise DataError(f"no method applies. {found[0].method.name}: {found[0].reason}")

@@ -36,10 +36,7 @@ def center(predictive: Predictive) -> Values:
 
 
 def perfect_mean_square(predictive: Predictive) -> Values | float:
-    """Return the expected squared :func:`z_scores` of a perfect model, (n,) or a scalar.
-
-    For m draws it is (1 + 1 / m) (m - 1) / (m - 3) if targets and draws are normal.
-    """
+    """Return the expected squared z_scores of a perfect model: (1 + 1 / m) (m - 1) / (m - 3) for m normal draws."""
     draws = predictive.n_draws
     if draws is not None:
         if draws < MIN_DRAWS:
@@ -104,10 +101,7 @@ class Feature:
         return np.column_stack([inside, *_spline(inside, self.knots)])
 
     def grid(self) -> tuple[Values, Values]:
-        """Return values over the fitted range, (g,), and the columns of the feature there, (g, k).
-
-        For a category there are no values, and no rows.
-        """
+        """Return values over the fitted range, (g,), and the columns there, (g, k); neither for a category."""
         if self.kind == "category":
             return np.empty(0), np.empty((0, len(self.groups)))
         values = np.linspace(self.low, self.high, GRID)
@@ -180,10 +174,7 @@ def _category(column: str, values: AnyArray) -> Feature:
 
 
 def _spline(values: Values, knots: tuple[float, ...]) -> list[Values]:
-    """Return the nonlinear terms of a natural cubic spline, linear beyond the outer knots, (n,) each.
-
-    Source: Stone, Koo (1985); Harrell (2015), Eq. 2.25.
-    """
+    """Return the nonlinear terms of a natural cubic spline, (n,) each [Stone, Koo (1985); Harrell (2015), Eq. 2.25]."""
     if not knots:
         return []
     *first, before, last = knots

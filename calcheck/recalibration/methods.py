@@ -49,10 +49,7 @@ def fit_scale(rows: Predictions, _: FitOptions) -> map_steps.Scale:
 
 
 def fit_shift_scale(rows: Predictions, _: FitOptions) -> map_steps.ShiftScale:
-    """Return the shift and the scaling that maximize the likelihood.
-
-    For normal distributions, mixtures and draws these are the mean and the standard deviation of z.
-    """
+    """Return the shift and the scaling of greatest likelihood: mean and std of z for normals, mixtures and draws."""
     z = row_features.z_scores(rows)
     predictive = rows.distributions()
     variance = float(np.var(z))
@@ -123,10 +120,7 @@ def _ridge(
 
 
 def fit_isotonic_variance(rows: Predictions, _: FitOptions) -> map_steps.IsotonicVariance:
-    """Return the isotonic regression of squared errors on predicted variances (Busk et al. 2022).
-
-    A fitted variance of 0 becomes the smallest positive one.
-    """
+    """Return the isotonic regression of squared errors on variances (Busk et al. 2022), 0 as the next variance."""
     from scipy.optimize import isotonic_regression
 
     predictive, y = rows.distributions(), rows.targets()
@@ -147,10 +141,7 @@ def fit_isotonic_variance(rows: Predictions, _: FitOptions) -> map_steps.Isotoni
 
 
 def fit_bin_scaling(rows: Predictions, options: FitOptions) -> map_steps.BinScaling:
-    """Return the factors of bins of the deviations with equal numbers of rows (bin-wise variance scaling).
-
-    Rows with equal deviations are in the same bin.
-    """
+    """Return the factors of bins of equally many deviations, equal ones in one bin (bin-wise variance scaling)."""
     spread = rows.distributions().spread()
     squares = row_features.z_scores(rows) ** 2 / row_features.perfect_mean_square(rows.distributions())
     inner = np.arange(1, options.bins) / options.bins

@@ -60,8 +60,6 @@ def format_names(kind: Kind) -> tuple[str, ...]:
 def formats_of(path: str) -> tuple[str, ...]:
     """Return the names of the formats with the suffix of a path; none for an unknown suffix.
 
-    Examples
-    --------
     >>> formats_of("report.HTML"), formats_of("report.txt"), formats_of("report")
     (('page', 'html'), ('table', 'github'), ())
     """

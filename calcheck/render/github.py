@@ -9,10 +9,7 @@ COMMANDS: dict[Level, str] = {"fail": "error", "warn": "warning"}
 
 
 def render_github(report: Report) -> str:
-    """Return the violated rules as annotations, errors first; the headline as a notice if there are none.
-
-    Rules that cannot be judged follow the violated ones of their level.
-    """
+    """Return the violated rules, and those without a verdict, as annotations, errors first; else the headline."""
     files, _ = describe_input(report.input)
     violated = [gate for level in COMMANDS for gate in (*report.violated(level), *report.unjudged(level))]
     shown = violated if len(violated) <= MOST else violated[: MOST - 1]

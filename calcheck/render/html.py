@@ -82,8 +82,6 @@ def render_fragment(document: blocks.Document, drawings: Iterable[str] = ()) -> 
 def escape(text: str) -> str:
     """Return text with control characters and HTML escaped.
 
-    Examples
-    --------
     >>> print(escape('<b> & "c"'))
     &lt;b&gt; &amp; &quot;c&quot;
     """

@@ -49,8 +49,6 @@ def render(document: blocks.Document) -> str:
 def escape(text: str) -> str:
     r"""Return text with LaTeX commands, comments, cell separators and letters missing in fonts escaped.
 
-    Examples
-    --------
     >>> print(escape(r"50% of a_b & \input{x}"))
     50\% of a\_b \& \textbackslash{}input\{x\}
     """
@@ -152,8 +150,6 @@ def _cell(cell: blocks.Cell, column: blocks.Column) -> str:
 def _typeset(text: str) -> str:
     r"""Return text with its numbers typeset: with a minus sign and powers of ten.
 
-    Examples
-    --------
     >>> print(_typeset("-1.2e-05"), _typeset("0.5"), _typeset("[-1, 2]"))
     $-1.2 \times 10^{-5}$ 0.5 {[}$-1$, 2{]}
     """

@@ -22,8 +22,6 @@ def render(document: blocks.Document) -> str:
 def escape(text: str) -> str:
     r"""Return text with Markdown, HTML, cell separators and mentions escaped.
 
-    Examples
-    --------
     >>> print(escape("a|b <script> *c* @d"))
     a\|b &lt;script&gt; \*c\* &#64;d
     """

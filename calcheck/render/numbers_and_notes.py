@@ -16,8 +16,6 @@ ALL_DIGITS_FROM, ALL_DIGITS_TO = 1e3, 1e5
 def number(value: float | None) -> str:
     """Return a number with four significant digits.
 
-    Examples
-    --------
     >>> number(0.0612345), number(1181.0), number(None), number(float("inf"))
     ('0.06123', '1181', '–', '∞')
     """
@@ -27,8 +25,6 @@ def number(value: float | None) -> str:
 def short(value: float | None) -> str:
     """Return a number with three significant digits, and all digits before the decimal point up to 100,000.
 
-    Examples
-    --------
     >>> short(0.0612345), short(1181.4), short(None)
     ('0.0612', '1181', '–')
     """
@@ -111,10 +107,7 @@ def notes(report: Report) -> list[str]:
 
 
 def _warnings(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
-    """Yield the metric and the text of each warning; of steps whose warnings differ in numbers only, one for all.
-
-    It is the one with the smallest first number, such as a number of rows.
-    """
+    """Yield the metric and text of each warning; of steps that differ in numbers only, that with the smallest."""
     alike: dict[tuple[str, str], dict[str, list[str]]] = {}
     for result in results:
         for warning in result.warnings:

@@ -140,10 +140,7 @@ def _wraps(table: blocks.Table, column: blocks.Column, cells: Sequence[blocks.Ce
 
 
 def _heads(table: blocks.Table) -> list[Text]:
-    """Return the heads of the columns; those of numbers have a second line if one has a scale.
-
-    The head of columns that belong together is above the first of them.
-    """
+    """Return the heads of the columns, below that of a group; those of numbers have two lines if one has a scale."""
     two_lines = any(column.scale for column in table.columns)
     above = [text for name, count in blocks.column_groups(table) for text in (name, *[""] * (count - 1))]
     heads = []
@@ -237,10 +234,7 @@ def _is_terminal() -> bool:
 
 
 def render_text(*parts: RenderableType) -> str:
-    """Return parts as text, with an empty line between them.
-
-    Colors are used on terminals unless ``NO_COLOR`` is set. Lines are at most as wide as the page.
-    """
+    """Return parts as text as wide as the page, with empty lines between them; colored on terminals."""
     from rich.console import Console
     from rich.text import Text
 

@@ -18,11 +18,7 @@ ABANDONED_SECONDS = 86_400.0  # age of an unlocked temporary file where there ar
 
 @contextmanager
 def atomic_path(path: str) -> Iterator[Path]:
-    """Yield a temporary file that replaces ``path`` if the block succeeds, and is deleted if it fails.
-
-    Symbolic links are kept. Devices and pipes are written to, not replaced. Temporary files that killed runs left
-    behind are deleted.
-    """
+    """Yield a temporary file that replaces ``path``, but no device, if the block succeeds; else delete it."""
     try:
         target = Path(path).resolve()
         special = Path(path).exists() and not Path(path).is_file()
@@ -146,10 +142,7 @@ HELD = (errno.EAGAIN, errno.EACCES)
 
 
 def try_lock(descriptor: int) -> bool | None:
-    """Lock an open file until it is closed, and return True; False if another process holds it.
-
-    None if the system or the file system has no locks.
-    """
+    """Lock an open file until it is closed; return False if another process holds it, None without locks."""
     try:
         import fcntl
     except ImportError:  # Windows

@@ -167,10 +167,7 @@ def sum_groups(terms: Mapping[str, MeanTerm], n: int) -> dict[str, Values]:
 
 
 def central_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
-    """Return the sums of products of the concatenated terms over n rows, centered at their means, (K, K).
-
-    None for terms over different groups, whose products are not sums over classes.
-    """
+    """Return the sums of centered products of terms over n rows, (K, K); None for terms over different groups."""
     kinds = {term.groups for term in terms.values()}
     values = [np.ones(n) if term.values is None else term.values for term in terms.values()]
     if len(kinds) > 1:
@@ -258,10 +255,7 @@ class BatchedSource:
         return batch
 
     def column(self, name: str, column: ColumnOf) -> Values:
-        """Return a column of all rows, (n,), from a function of batches; cached by name.
-
-        The function may return fewer values, such as the distinct ones of each batch.
-        """
+        """Return a column of all rows, (n,), or fewer values, from a function of batches; cached by name."""
         if name not in self._columns:
             self._columns[name] = reduce_batches(
                 self.source, ColumnCollector(column), self.run, stage=f"reading {name}"

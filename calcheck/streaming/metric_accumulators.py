@@ -39,11 +39,7 @@ NOT_REPLICATED = "each replicate would require all stored rows"
 def normal_interval(
     metric: metric_protocol.InferableMetric, sums: MomentSums, run: Run, basis: metric_protocol.Basis
 ) -> metric_protocol.IntervalInference:
-    """Return the inference of a function of means from sums over rows.
-
-    Means of many rows are approximately normal, with a covariance estimated from the sums. Draws from this distribution
-    replace bootstrap resamples, and the interval is the percentile interval.
-    """
+    """Return a percentile interval over draws from the normal distribution of means of many rows, from their sums."""
     estimate = float(metric.value(sums.means().with_values(sums.fixed)))
     if reason := _no_interval_reason(metric, sums, estimate, run):
         return metric_protocol.IntervalInference(warnings=(intervals.no_interval(reason),))
@@ -154,10 +150,7 @@ LABEL_TYPES = (np.uint8, np.uint16, np.uint32)  # Types for the class of a row, 
 
 
 class MetricAccumulator(ABC, Generic[SettingsT, SumsT]):
-    """Computes one metric from batches of rows, which may come from several files, machines or days.
-
-    Settings that depend on the data are fitted once; later batches use the same settings.
-    """
+    """Computes one metric from batches of rows, with settings that are fitted to data once."""
 
     # settings_type, sums_type: the types of the settings and of the sums, as which they are read from files
     settings_type: ClassVar[type]

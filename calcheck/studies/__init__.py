@@ -1,7 +1,4 @@
-"""What people do with metrics: what a study is, what it asks of its caller, and the registry of all studies.
-
-Each study has a folder, and an entry in the registry.
-"""
+"""What people do with metrics: what a study is and asks of its caller, and the registry of all studies."""
 
 from __future__ import annotations
 
@@ -98,10 +95,7 @@ class Request(Protocol):
     def weighted(
         self, metrics: Sequence[Metric[Any]], *, applicable: bool = False, plots: bool = False
     ) -> tuple[list[Metric[Any]], list[Skipped]]:
-        """Return metrics with the given weights, and those without a weighted form.
-
-        These are errors unless only ``applicable`` metrics were asked for; pictures are errors without ``plots``.
-        """
+        """Return metrics with the given weights, and, if ``applicable``, those without a weighted form."""
 
     def open(
         self,
@@ -118,10 +112,7 @@ class Request(Protocol):
     def open_other(
         self, data: Any, first: AnySource, also: Sequence[str], metrics: Sequence[Metric[Any]] | None = None
     ) -> AnySource:
-        """Return the source of other rows.
-
-        They are in the columns of the first source; with metrics, a file has its own, and its targets may be absent.
-        """
+        """Return the source of other rows, in the columns of the first; of a file, whose targets may be absent."""
 
     def open_inputs(self, data: Any, *sources: AnySource, narrow: bool = False) -> AnySource:
         """Return the source of evaluation points, in the columns of the first source."""

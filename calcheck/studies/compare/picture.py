@@ -12,10 +12,7 @@ BETTER = {"smaller": ", left is better", "larger": ", right is better"}
 
 
 def comparison_picture(report: Report) -> Picture:
-    """Return the picture of a comparison: one panel per data set and metric, with one line per model after the first.
-
-    Parts of scores have a plane of miscalibration and discrimination.
-    """
+    """Return a panel per data set and metric, with a line per model after the first, and planes of parts of scores."""
     differences = [result for result in report.results if is_difference(result) and result.value is not None]
     first = str(differences[0].slice["minus"]) if differences else ""
     panels: dict[str, list[Result]] = {}

@@ -176,10 +176,7 @@ def _entries(found: Any) -> Mapping[str, Any]:
 def _holds(
     condition: rules.Condition, values: Mapping[str, float | str], rule: rules.Rule, unknown: Collection[str] = ()
 ) -> bool | None:
-    """Return whether a condition holds; it does not short-circuit, so that every error in it is found.
-
-    Comparisons of names that are unknown are None, and so is a condition whose outcome depends on them.
-    """
+    """Return whether a condition holds, None if unknown; it does not short-circuit, so that every error is found."""
     match condition:
         case rules.Comparison():
             left, right = _value(condition.left, values, rule), _value(condition.right, values, rule)

@@ -54,8 +54,6 @@ def format_values(values: Mapping[str, Value], result_of: Callable[[str], Result
 def format_value(value: Value) -> str:
     """Return a value as text; numbers have six significant digits.
 
-    Examples
-    --------
     >>> format_value(0.0123456789), format_value(1181), format_value("pass"), format_value(None)
     ('0.0123457', '1181', 'pass', 'null')
     """
@@ -133,11 +131,7 @@ RESULT_TYPES = get_type_hints(Result)
 def resolve_rule(
     rule: rules.Rule, known: Mapping[str, FieldTree], aliases: Mapping[str, str] | None = None
 ) -> rules.Rule:
-    """Return a rule that contains names of the report and constants only; raise if a name can be in no report.
-
-    An alias becomes the name of its metric. A word that is compared with a field of text becomes a text:
-    ``zms.verdict == fail``.
-    """
+    """Return a rule of names of the report and constants, without aliases; raise if a name can be in no report."""
     resolver = _Resolver(rule, known, aliases or {})
     return rules.Rule(rule.text, resolver.condition(rule.condition))
 
@@ -224,8 +218,6 @@ class _Resolver:
 def texts_of(operand: rules.Operand) -> tuple[str, ...] | None:
     """Return the texts that a field can have, or none if it can have any; None if the operand is no field of text.
 
-    Examples
-    --------
     >>> [texts_of(rules.Name(("zms", field))) for field in ("reference_kind", "unit", "low")]
     [('exact', 'simulated'), (), None]
     """

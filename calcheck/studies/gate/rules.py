@@ -193,8 +193,6 @@ class Rule:
 def parse(text: str) -> Rule:
     """Return the rule in a text.
 
-    Examples
-    --------
     >>> [str(name) for name in parse("abs(zms.zeta) > 1 or ece > 0.05").names()]
     ['zms.zeta', 'ece']
     """

@@ -51,10 +51,7 @@ class History:
 
     @cached_property
     def lags(self) -> Integers:
-        """The number of steps between the last observation that a forecast knows and its target, (t,).
-
-        It is the horizon, if horizons count from 1. If they count from 0 or less, the smallest one has a lag of 1.
-        """
+        """The steps between the last known observation and the target, (t,): horizons, moved if they start below 1."""
         return self.horizons - min(int(self.horizons.min()), 1) + 1
 
     def take(self, chosen: AnyArray | slice) -> "History":
@@ -211,10 +208,7 @@ def log_simple_jumper(p: Values, *, jump: float = JUMP) -> Values:
 
 
 def log_product(log_densities: Values, means: Values) -> Values:
-    """Return the log of the e-process after each time, (t,): the mean of the beta mixture and of two simple jumpers.
-
-    Shapes: log_densities (t, b), means (t, 2).
-    """
+    """Return the log e-process, (t,): mean of beta mixture, densities (t, b), and two simple jumpers, means (t, 2)."""
     parts = np.column_stack([log_beta_mixture(log_densities), log_simple_jumper(means)])
     return np.asarray(logsumexp(parts, axis=1, b=WEIGHTS))
 

@@ -241,8 +241,6 @@ def regroup(sums: GroupSums, window: Window, steps: AnyArray) -> GroupSums:
 def _times_per_group(times: int) -> int:
     """Return the number of times of a group.
 
-    Examples
-    --------
     >>> [_times_per_group(times) for times in (1, 400, 401, 800, 801, 10_000)]
     [1, 1, 2, 2, 4, 32]
     """

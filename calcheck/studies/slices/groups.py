@@ -521,10 +521,7 @@ class _Groups:
 
 
 def _simulator(rows: Predictions, run: Run) -> NullSimulator:
-    """Return the simulator of replicates: by default so many that two-sided p-values may be as small as one-sided ones.
-
-    An adjusted p-value is at least that of the group alone.
-    """
+    """Return the simulator of enough replicates that adjusted p-values can be as small as one-sided ones."""
     found = NullSimulator(rows, run)
     return found if run.replicates is not None else NullSimulator(rows, run, numbers=range(2 * len(found) + 1))
 

@@ -12,10 +12,7 @@ VERDICTS = {"fail": "differs from a perfect model", "pass": "does not differ", "
 
 
 def slices_picture(report: Report) -> Picture:
-    """Return the picture of metrics by group or region: one panel per metric, with one line per group.
-
-    If the report has the map of a region, it is the last panel.
-    """
+    """Return the picture of metrics, a panel each, with a line per group or region; and the map of a region."""
     known = [result for result in report.results if result.value is not None]
     slices = list(dict.fromkeys(_name(result) for result in known))
     what = "regions" if is_search(report) else "groups"

@@ -308,10 +308,7 @@ class RegionSearch:
         )
 
     def _detectable(self) -> dict[str, float | int | None]:
-        """Return which faults in 10 % of the rows are found with a probability of one half, and of 95 %.
-
-        They are factors by which the deviations of normal distributions are too small.
-        """
+        """Return by which factors too small deviations of 10 % of the rows are found in 50 % and in 95 % of files."""
         rows = max(self.searched.min_rows, round(SHARE * len(self.searched.rows)))
         limit = float(np.quantile(self.deviations.largest[1:], self.run.confidence)) - float(
             self.scan.excess(0.0, rows)

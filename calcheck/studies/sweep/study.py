@@ -168,10 +168,7 @@ def sweep(
     at: Source | None = None,
     run: Run | None = None,
 ) -> Report:
-    """Return a metric with one setting varied at a time, or with all combinations of settings [CCE C.3, Fig. 6].
-
-    Settings and models for which the fit to the inputs is the same share that fit.
-    """
+    """Return a metric with one setting varied at a time, or with all combinations of settings [CCE C.3, Fig. 6]."""
     run = run or Run()
     models = [replace(model, source=group_by_input(model.source, [type(metric)])) for model in models]
     sources = align_models(models) if len(models) > 1 else [models[0].source]
@@ -410,10 +407,7 @@ class SweepPoint:
 
 
 def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
-    """Return the setting in a text: ``"lambda=0.001..1:7"``, ``"draws=1,2,5"``, ``"subsample=25%,50%"``.
-
-    Several options that take equal values are joined by a plus: ``"gamma-x+gamma-y=0.1,0.5"``.
-    """
+    """Return the setting in a text: ``lambda=0.001..1:7``, ``subsample=25%,50%``, ``gamma-x+gamma-y=0.1,0.5``."""
     spelled, equals, listed = (part.strip() for part in text.partition("="))
     name = spelled.removeprefix("--").replace("_", "-").replace(" ", "")
     first, *tied = name.split(TIE)
