@@ -109,7 +109,11 @@ class Option:
         if _fits(value, self.hint if item is None or self.repeated else item):
             return self.parse(str(value), called)
         expected = "a list of texts" if self.repeated else _expected(self.hint)
-        raise OptionError(f"{called} takes {expected}, got {_describe(value)}")
+        kinds = {str: f"the text {value!r}", dict: "a table", list: f"the list {value}", bool: str(value).lower()}
+        text = kinds.get(type(value), str(value))
+        raise OptionError(
+            f"{called} takes {expected}, got {text if len(text) <= MAX_DESCRIPTION else f'{text[:MAX_DESCRIPTION]}…'}"
+        )
 
     def text(self, value: Any) -> str:
         """Return a value as it is given on the command line."""
@@ -322,10 +326,3 @@ def _expected(hint: Any) -> str:
     if (item := _item(hint)) is not None:
         parts = [f"a list of {LISTED.get(item) or _expected(item)}"]
     return " or ".join([*parts, *([f"one of {', '.join(choices_of(hint))}"] if choices_of(hint) else [])])
-
-
-def _describe(value: Any) -> str:
-    """Return a description of a value of the wrong type."""
-    kinds = {str: f"the text {value!r}", dict: "a table", list: f"the list {value}", bool: str(value).lower()}
-    text = kinds.get(type(value), str(value))
-    return text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION]}…"

@@ -17,7 +17,6 @@ from calcheck.recalibration.methods import AUTO
 from calcheck.storage.prediction_files import canonical_columns
 from calcheck.storage.report_json import write_map
 from calcheck.studies import STUDIES
-from calcheck.studies.recalibrate.document import recalibration_document
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +40,7 @@ class Recalibration(InteractiveReport):
     @classmethod
     def from_answer(cls, answer: Answer) -> Self:
         """Return the result of a study, with the source to whose rows the correction was fitted."""
-        own = cls.from_report(answer.report, build=recalibration_document)
+        own = cls.from_report(answer.report, build=STUDIES["recalibrate"].document_of)
         object.__setattr__(own, "map", *answer.extras)
         object.__setattr__(own, "_source", answer.source)
         return own

@@ -214,7 +214,6 @@ VERSION = inspect.Parameter(
 def run() -> int:
     """Run the command line and return the exit code; a user error is one line on standard error."""
     _open_outputs()
-    _make_outputs_forgiving()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
     try:
@@ -244,7 +243,7 @@ def run() -> int:
 
 
 def _open_outputs() -> None:
-    """Open the standard streams that the parent process has closed.
+    """Open the standard streams that the parent process has closed, and make them take any text.
 
     Writing to the reopened standard output is an error; text written to the reopened standard error is discarded. If a
     descriptor stayed closed, the first file that the program opens would get its number.
@@ -257,10 +256,6 @@ def _open_outputs() -> None:
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             setattr(sys, name, open(descriptor, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - stays open until exit
-
-
-def _make_outputs_forgiving() -> None:
-    """Avoid errors when a terminal lacks a character or a reader closes the pipe early."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ζ shows ? instead

@@ -85,7 +85,8 @@ class Base:
             if self.is_predictions:
                 raise
             return self.results, {}, str(error)
-        if self.results and not _same_values(self.results, report.results):
+        now = {result.metric: result.value for result in report.results}
+        if not all(_is_same(result.value, now.get(result.metric)) for result in self.results):
             return self.results, {}, f"{self.predictions.name} has other values with these options"
         return self.results or report.results, differences, "a model has no value"
 
@@ -139,12 +140,6 @@ def _predictions(
     if missing:
         return None, f"{file.path} cannot be read like this file: {missing[0]}"
     return (source, "") if unchanged else (None, f"{file.path} has changed since")
-
-
-def _same_values(stored: Sequence[Result], now: Sequence[Result]) -> bool:
-    """Return whether stored values are reproduced up to rounding."""
-    values = {result.metric: result.value for result in now}
-    return all(_is_same(result.value, values.get(result.metric)) for result in stored)
 
 
 def _is_same(stored: float | None, now: float | None) -> bool:
@@ -206,17 +201,6 @@ def rules_of(options: RuleOptions, config: Config) -> Rules:
             raise FileError(f"{config.path}, [gates] {table}: {error}") from error
     _explain_aliases(found)
     return found
-
-
-def metrics_of_rules(rules: Rules, metrics: Sequence[Metric[Any]], settings: Settings) -> list[Metric[Any]]:
-    """Return metrics with those of rules; raise if a rule is about groups, or about a monitored model."""
-    for rule, _ in rules:
-        if rule.is_sliced or rule.is_monitored:
-            what, command = ("groups", "check --by") if rule.is_sliced else ("a monitored model", "monitor")
-            raise OptionError(f"rule {rule.text!r} is about {what}: use calcheck {command}")
-    known = {metric.info.name for metric in metrics}
-    wanted = [name for rule, _ in rules for name in rule.metrics() if name not in known]
-    return [*metrics, *(inputs_and_outputs.select_metrics(wanted, settings) if wanted else [])]
 
 
 def with_gates(report: Report, rules: Rules) -> Report:
@@ -352,11 +336,6 @@ class Requirements:
         return self.are_verdicts or self.strict or any(rule.is_answered for rule, _ in self.rules)
 
     @property
-    def are_sliced(self) -> bool:
-        """Whether a rule refers to groups or regions."""
-        return any(rule.is_sliced for rule, _ in self.rules)
-
-    @property
     def are_overall(self) -> bool:
         """Whether a rule refers to the overall verdict, which all metrics have a part in."""
         return any(rule.is_overall for rule, _ in self.rules)
@@ -371,7 +350,14 @@ class Requirements:
     ) -> list[Metric[Any]]:
         """Return the metrics to compute: those of rules, of the baseline with its options, and named ones."""
         if not self.checked:
-            return metrics_of_rules(self.rules, inputs_and_outputs.select_metrics(named, settings, levels), settings)
+            chosen = inputs_and_outputs.select_metrics(named, settings, levels)
+            for rule, _ in self.rules:
+                if rule.is_sliced or rule.is_monitored:
+                    what, command = ("groups", "check --by") if rule.is_sliced else ("a monitored model", "monitor")
+                    raise OptionError(f"rule {rule.text!r} is about {what}: use calcheck {command}")
+            known = {metric.info.name for metric in chosen}
+            wanted = [name for rule, _ in self.rules for name in rule.metrics() if name not in known]
+            return [*chosen, *(inputs_and_outputs.select_metrics(wanted, settings) if wanted else [])]
         if self.are_verdicts:
             return inputs_and_outputs.select_metrics(named, settings, levels)
         wanted = [name for rule, _ in self.rules for name in rule.metrics()]
@@ -384,7 +370,7 @@ class Requirements:
         self, by: Sequence[str] | None, named: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None
     ) -> SlicePlan | None:
         """Return what to compute for groups, or for the regions of a search; None if neither is needed."""
-        if not by and not self.are_sliced:
+        if not by and not any(rule.is_sliced for rule, _ in self.rules):
             return None
         from calcheck.studies.slices.groups import GROUP_METRICS
         from calcheck.studies.slices.study import cuts_of

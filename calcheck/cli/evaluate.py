@@ -15,13 +15,14 @@ import typer
 from calcheck.cli import check, inputs_and_outputs
 from calcheck.cli.error_messages import list_hint
 from calcheck.cli.next_commands import next_commands
-from calcheck.cli.states import STATES, merge_states, stream_metrics
-from calcheck.cli.typer_options import build, make_command, parameters
+from calcheck.cli.states import merge_states, stream_metrics
+from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.errors import FileError, OptionError
-from calcheck.options import flag_of
+from calcheck.options import flag_of, options_of
 from calcheck.render import FORMATS, PAGE, render
 from calcheck.render.document import report_document
 from calcheck.render.numbers_and_notes import skip_reasons
+from calcheck.studies import Group, group
 from calcheck.studies import options as study_options
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ PAGE_NAME = "report.html"
 OF_ONE_FILE = ("pointwise", "plot", "validation", "save_state", "checkpoint")  # Options that name a file of one model
 NOT_BY_GROUP = (
     *("subsample", "pointwise", "brief", "worst", "best", "fail_on", "warn_on", "plot_by", "names", "validation"),
-    *(each.name for each in STATES),
+    *(each.field for each in options_of(study_options.StateOptions)),
 )  # Options that do not apply to groups
 
 
@@ -78,11 +79,11 @@ def _check(files: list[str], **given: Any) -> None:
         strict=build(study_options.RuleMetricOptions, given).strict,
     )
     if states := check.monitored_states(files, required.rules, base):
-        from calcheck.studies.monitor.document import monitor_document
+        from calcheck.studies import STUDIES
 
         _require_outputs(states, (), given, required)
         reports = [check.state_report(file, required.rules, given) for file in states]
-        _deliver(reports, given, (), monitor_document)
+        _deliver(reports, given, (), STUDIES["monitor"].document_of)
         _end(reports, given)
     else:
         _end(_answer(files, given, required), given)
@@ -388,59 +389,54 @@ def _page(models: Sequence[ModelReport], *, legend: bool) -> str:
     return render_page(page_of(models, command=shlex.join(["calcheck", *sys.argv[1:]]), legend=legend))
 
 
-def _declare(metavar: str, text: str, first: Sequence[Parameter], output: Sequence[Parameter]) -> list[Parameter]:
+def _declare(metavar: str, text: str, own: Sequence[Group], output: Sequence[Group]) -> list[Parameter]:
     """Return the parameters of one of the commands: its own options and those of all; own ones replace the others."""
-    shared = [
-        *parameters(study_options.MetricSelectionOptions, "Metrics"),
-        *parameters(study_options.GroupOptions, "Metrics"),
-        *parameters(study_options.RefitOptions, "Metrics"),
-        *parameters(study_options.AnswerOptions, "Metrics"),
-        *parameters(study_options.RuleOptions, "Rules"),
-        *inputs_and_outputs.COLUMNS,
-        *parameters(study_options.RowOptions, "Rows"),
-        *inputs_and_outputs.WEIGHTS,
-        *inputs_and_outputs.INFERENCE,
-        *inputs_and_outputs.DEPENDENCE,
-        *output,
-        *parameters(study_options.BriefOptions, "Output"),
-        *parameters(study_options.PointwiseOptions, "Output"),
-        *parameters(study_options.WorstBestOptions, "Output"),
-        *parameters(study_options.PlotOptions, "Output"),
-        *STATES,
-        *inputs_and_outputs.SEED,
-        *inputs_and_outputs.ENGINE,
-    ]
-    own = {each.name for each in first}
-    return [
-        inputs_and_outputs.files_argument(metavar, text),
-        *first,
-        *(each for each in shared if each.name not in own),
-    ]
+    first = parameters_of(own)
+    names = {each.name for each in first}
+    shared = parameters_of(
+        [
+            group("Metrics", study_options.MetricSelectionOptions, *BY, study_options.AnswerOptions),
+            group("Rules", study_options.RuleOptions),
+            study_options.COLUMNS,
+            group("Rows", study_options.RowOptions),
+            study_options.WEIGHTS,
+            study_options.INFERENCE,
+            study_options.DEPENDENCE,
+            *output,
+            group(
+                "Output",
+                study_options.BriefOptions,
+                study_options.PointwiseOptions,
+                study_options.WorstBestOptions,
+                study_options.PlotOptions,
+            ),
+            group("Streaming", study_options.StateOptions),
+            study_options.SEED,
+            study_options.ENGINE,
+        ]
+    )
+    files = argument("files", metavar, text, list[str])
+    return [files, *first, *(each for each in shared if each.name not in names)]
 
 
+BY = (study_options.GroupOptions, study_options.RefitOptions)
 MERGED_TEXT = "Or states that --save-state wrote, which are merged."
 CHECKED = _declare(
     "FILE",
     f"Files of saved predictions; each is checked separately. - reads standard input. {MERGED_TEXT}",
-    [
-        *parameters(study_options.RuleOptions, "Rules"),
-        *parameters(study_options.RuleMetricOptions, "Rules"),
-        *parameters(study_options.AgainstOptions, "Rules"),
-        *parameters(study_options.GroupOptions, "Rules"),
-        *parameters(study_options.RefitOptions, "Rules"),
-    ],
-    [*parameters(study_options.GateReportOptions, "Output"), *parameters(study_options.SummaryOptions, "Output")],
+    [group("Rules", study_options.RuleOptions, study_options.RuleMetricOptions, study_options.AgainstOptions, *BY)],
+    [group("Output", study_options.GateReportOptions, study_options.SummaryOptions)],
 )
 PAGED = _declare(
     "FILE…",
     f"Files of saved predictions, one per model; - reads standard input. {MERGED_TEXT}",
-    parameters(study_options.PageOptions, "Page"),
-    parameters(study_options.PageReportOptions, "Output"),
+    [group("Page", study_options.PageOptions)],
+    [group("Output", study_options.PageReportOptions)],
 )
 evaluate_command = make_command(
     "evaluate",
     _evaluate,
-    _declare("FILE", f"{study_options.FILE_TEXT} {MERGED_TEXT}", (), inputs_and_outputs.REPORT),
+    _declare("FILE", f"{study_options.FILE_TEXT} {MERGED_TEXT}", (), [study_options.REPORT]),
     example="calcheck evaluate preds.parquet",
 )
 check_command = make_command(

@@ -10,7 +10,7 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.app import metric_name
-from calcheck.cli.typer_options import argument, build, parameters
+from calcheck.cli.typer_options import build
 from calcheck.errors import FileError, OptionError
 from calcheck.execution import run as runs
 from calcheck.execution.run import Run
@@ -146,30 +146,13 @@ def deliver_text(text: str, output: study_options.AnyReportOptions | study_optio
         sys.stdout.write(text)
 
 
-FILE = argument("file", "FILE", study_options.FILE_TEXT)
 INPUTS = ("embedding", "inputs")
 LEVEL = "level"  # Of the intervals in a file, and of metrics
-COLUMNS = [*parameters(ColumnOptions, "Columns"), *parameters(study_options.InputOptions, "Columns")]
-REPORT = [*parameters(study_options.ReportOptions, "Output")]
-BOOTSTRAP = [*parameters(runs.BootstrapOptions, "Inference")]
-CONFIDENCE = [*parameters(runs.ConfidenceOptions, "Inference")]
-REFERENCE = [*CONFIDENCE, *parameters(runs.NullOptions, "Inference")]
-SIGNIFICANCE = [*parameters(runs.SignificanceOptions, "Inference")]
-INFERENCE = [*BOOTSTRAP, *REFERENCE, *SIGNIFICANCE]
-DEPENDENCE = [*parameters(runs.RowDependence, "Inference")]
-WEIGHTS = [*parameters(study_options.WeightOptions, "Rows")]
 UNWEIGHTED = (
     *("plot", "save_state", "settings_from", "dask", "checkpoint", "at", "against"),
     *("cluster", "block", "time", "plot_by", "validation"),
 )
 """Options that do not apply to weighted means."""
-SEED = [*parameters(runs.SeedOptions, "Computation")]
-ENGINE = [*parameters(runs.EngineOptions, "Computation")]
-
-
-def files_argument(metavar: str, text: str) -> Parameter:
-    """Return the argument of a command that reads several files; ``FILE`` is the one for a single file."""
-    return argument("files", metavar, text, list[str])
 
 
 def select_metrics(
@@ -290,18 +273,19 @@ def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: 
     if any(given.get(name) for name in OF_ROWS):
         return ""
     needed, memory = source.narrow_bytes(), make_run(given).memory
-    if needed is None or needed <= memory or not _any_streamable(metrics):
+    if needed is None or needed <= memory:
         return ""
-    return (
-        f"rows are processed in batches: targets and predictions need {needed / runs.GIB:.2g} GiB, and the --memory"
-        f" limit is {memory / runs.GIB:.2g} GiB"
-    )
 
-
-def _any_streamable(metrics: Sequence[Metric[Any]]) -> bool:
     from calcheck.streaming.metric_accumulators import accumulator_of
 
-    return any(accumulator_of(metric) is not None for metric in metrics)
+    return (
+        ""
+        if all(accumulator_of(metric) is None for metric in metrics)
+        else (
+            f"rows are processed in batches: targets and predictions need {needed / runs.GIB:.2g} GiB, and the --memory"
+            f" limit is {memory / runs.GIB:.2g} GiB"
+        )
+    )
 
 
 def require_outputs(

@@ -6,11 +6,12 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.inputs_and_outputs import COLUMNS, FILE, draw, file_source
-from calcheck.cli.typer_options import build, make_command, parameters
+from calcheck.cli.inputs_and_outputs import draw, file_source
+from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.errors import DataError, OptionError
 from calcheck.options import flag_of
-from calcheck.studies.options import ConvertOptions, PredictionPlotOptions
+from calcheck.studies import group
+from calcheck.studies.options import COLUMNS, FILE_TEXT, ConvertOptions, PredictionPlotOptions
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
@@ -90,10 +91,11 @@ def _convert(file: str, **given: Any) -> None:
     sys.stderr.write(f"{path}: {len(rows):,} rows, {family}\n{notes}")
 
 
+FILE = argument("file", "FILE", FILE_TEXT)
 convert_command = make_command(
     "convert",
     _convert,
-    [FILE, *parameters(ConvertOptions, "Output"), *COLUMNS],
+    [FILE, *parameters_of([group("Output", ConvertOptions), COLUMNS])],
     example="calcheck inspect hub.csv --truth truth.csv -o preds.parquet",
 )
 
@@ -106,7 +108,12 @@ def _inspect(file: str, **given: Any) -> None:
     @) is prefixed with an apostrophe, which calcheck removes when it reads the file.
     """
     if build(ConvertOptions, given).output is not None:
-        _require_no_picture(given)
+        for name in ("plot", "plot_by"):
+            if given.get(name):
+                msg = (
+                    f"{flag_of(name)} draws what is found in a file, and -o writes another file: pass only one of them"
+                )
+                raise OptionError(msg)
         _convert(file, **given)
         return
     from calcheck.core.escaping import strip_control
@@ -134,14 +141,6 @@ def _inspect(file: str, **given: Any) -> None:
         with source.error_names():
             _draw(options.plot, source, options.plot_by or "")
     sys.stdout.write(render(Document(tuple(map(Details, parts)))) + footer)
-
-
-def _require_no_picture(given: dict[str, Any]) -> None:
-    """Raise if a picture is to be drawn of a file that is converted."""
-    for name in ("plot", "plot_by"):
-        if given.get(name):
-            msg = f"{flag_of(name)} draws what is found in a file, and -o writes another file: pass only one of them"
-            raise OptionError(msg)
 
 
 def _require_picture(options: PredictionPlotOptions, source: FileSource) -> None:
@@ -192,6 +191,6 @@ def _found(source: FileSource) -> dict[str, str]:
 inspect_command = make_command(
     "inspect",
     _inspect,
-    [FILE, *parameters(ConvertOptions, "Output"), *parameters(PredictionPlotOptions, "Output"), *COLUMNS],
+    [FILE, *parameters_of([group("Output", ConvertOptions, PredictionPlotOptions), COLUMNS])],
     example="calcheck inspect hub.csv --truth truth.csv -o preds.parquet",
 )

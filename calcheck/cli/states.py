@@ -9,10 +9,20 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli import inputs_and_outputs
-from calcheck.cli.typer_options import argument, build, make_command, parameters
+from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.errors import Message, OptionError
 from calcheck.options import flag_of, option, options_of
-from calcheck.studies.options import OVERWRITTEN, AnswerOptions, ReportOptions, StateOptions
+from calcheck.studies import group
+from calcheck.studies.options import (
+    BOOTSTRAP,
+    CONFIDENCE,
+    OVERWRITTEN,
+    REPORT,
+    SEED,
+    AnswerOptions,
+    ReportOptions,
+    StateOptions,
+)
 
 if TYPE_CHECKING:
     from calcheck.evaluation import Answer
@@ -32,7 +42,6 @@ class MergeOptions:
     save_state: str | None = option(None, "Save the merged state to a file.", metavar="FILE", by_hand=OVERWRITTEN)
 
 
-STATES = [*parameters(StateOptions, "Streaming")]
 OF_REPORTS = ("fail_on", "warn_on", "exit_zero", "brief", "summary", "names")
 """Options that need a report only, which merged states have, too."""
 
@@ -208,11 +217,8 @@ def _merge(files: list[str], **given: Any) -> None:
 
 MERGED = [
     argument("files", "STATES…", "State files written with --save-state.", list[str]),
-    *parameters(AnswerOptions, "Metrics"),
-    *inputs_and_outputs.BOOTSTRAP,
-    *inputs_and_outputs.CONFIDENCE,
-    *inputs_and_outputs.REPORT,
-    *parameters(MergeOptions, "Output"),
-    *inputs_and_outputs.SEED,
+    *parameters_of(
+        [group("Metrics", AnswerOptions), BOOTSTRAP, CONFIDENCE, REPORT, group("Output", MergeOptions), SEED]
+    ),
 ]
 merge_command = make_command("merge", _merge, MERGED, example="calcheck evaluate monday.state tuesday.state")

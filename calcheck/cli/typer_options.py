@@ -214,20 +214,12 @@ def parameters_of(groups: Iterable[Group]) -> list[inspect.Parameter]:
 
 def _group_parameters(group: Group) -> list[inspect.Parameter]:
     own = [parameter for owner in group.owners for parameter in parameters(owner, group.panel)]
-    every = [*own, *metric_parameters(map((METRICS | TWO_SAMPLE_METRICS).__getitem__, group.metrics), group.panel)]
-    return [parameter for parameter in every if group.has(parameter.name)]
-
-
-def metric_parameters(
-    metrics: Iterable[type[Metric[Any]]], panel: str, without: Iterable[str] = ()
-) -> list[inspect.Parameter]:
-    """Return parameters for the options of metrics as text, looked up by metric, except those of the command."""
     declared: dict[str, dict[str, Option]] = {}
-    for metric in metrics:
+    for metric in map((METRICS | TWO_SAMPLE_METRICS).__getitem__, group.metrics):
         for option in options_of(metric):
-            if option.field not in without:
-                declared.setdefault(option.field, {})[metric.info.name] = option
-    return [_shared_parameter(of, panel) for of in declared.values()]
+            declared.setdefault(option.field, {})[metric.info.name] = option
+    shared = [_shared_parameter(of, group.panel) for of in declared.values()]
+    return [parameter for parameter in (*own, *shared) if group.has(parameter.name)]
 
 
 def parse_given(metric: type[Metric[Any]], given: dict[str, Any]) -> dict[str, Any]:

@@ -183,7 +183,8 @@ def _pit_limits(rows: Predictions) -> tuple[Values, Values]:
     """Return the limits of the PIT of each row, (n,) each."""
     predictive = rows.distributions()
     row_features.require_single_target(predictive, rows.targets())
-    require_known_shape(predictive)
+    if not predictive.shape_is_known:
+        raise DataError("the file states errors and deviations, but no shape: name it with --error-dist")
     left, right = pit(rows)
     far = int(np.sum((left > LARGEST) | (right < SMALLEST)))
     if far > max(MOST_FAR * len(rows), FEW_FAR):
@@ -260,12 +261,6 @@ def _conformal_score(scores: Values, level: float) -> float:
         msg = f"{n:,} rows are too few for the level {level:g}, whose limit would be infinite: it needs {needed:,}"
         raise DataError(msg)
     return float(np.partition(scores, rank - 1)[rank - 1])
-
-
-def require_known_shape(predictive: Predictive) -> None:
-    """Raise if the shape of the distributions is assumed, so that probabilities mean nothing."""
-    if not predictive.shape_is_known:
-        raise DataError("the file states errors and deviations, but no shape: name it with --error-dist")
 
 
 def _require_spread_of_errors(square: float) -> None:

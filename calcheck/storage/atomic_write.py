@@ -27,7 +27,8 @@ def atomic_path(path: str) -> Iterator[Path]:
             if special:
                 Path(path).write_bytes(temporary.read_bytes())
             else:
-                temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+                os.umask(mask := os.umask(0))  # It cannot be read otherwise
+                temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~mask)
                 temporary.replace(target)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror}") from error
@@ -127,13 +128,6 @@ def require_suffix(path: str) -> None:
     """Raise unless the suffix is a format of pointwise results."""
     if Path(path).suffix.lower() not in POINTWISE_SUFFIXES:
         raise OptionError(f"{path} must end in {' or '.join(POINTWISE_SUFFIXES)}, which selects the format")
-
-
-def _umask() -> int:
-    """Return the file mode creation mask of the process."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 WAIT_SECONDS = 60.0  # for another process that continues the same state

@@ -102,21 +102,16 @@ def write(source: Source, path: str) -> None:
         raise OptionError(f"write takes predictions as calcheck.read returns them, got {type(given).__name__}")
     rows = source.predictions()  # Validates all rows before writing
     if suffix_of(path) == ".csv" and rows.id is not None:
-        _require_same_in_text(rows.id)
+        written = pa.table({"id": pa.array(rows.id)})
+        sink = pa.BufferOutputStream()
+        csv.write_csv(replace_in_text(written, COMPUTED, r"'\1"), sink)
+        before, after = key_text(written["id"]), key_text(table_of(sink.getvalue().to_pybytes(), ",")["id"])
+        same = pc.fill_null(pc.equal(before, after), fill_value=False) if len(before) == len(after) else None
+        if same is None or not pc.all(same).as_py():
+            place = 0 if same is None else pc.index(same, value=False).as_py()
+            key = f"{before[place].as_py()!r} (row {place}, counted from 0)"
+            raise DataError(f"CSV does not store types: the key {key} would be read as a different one. Write .parquet")
     write_canonical(path, source.batches())
-
-
-def _require_same_in_text(ids: AnyArray) -> None:
-    """Raise if keys would change when they are written to CSV and read again."""
-    written = pa.table({"id": pa.array(ids)})
-    sink = pa.BufferOutputStream()
-    csv.write_csv(replace_in_text(written, COMPUTED, r"'\1"), sink)
-    before, after = key_text(written["id"]), key_text(table_of(sink.getvalue().to_pybytes(), ",")["id"])
-    same = pc.fill_null(pc.equal(before, after), fill_value=False) if len(before) == len(after) else None
-    if same is None or not pc.all(same).as_py():
-        place = 0 if same is None else pc.index(same, value=False).as_py()
-        key = f"{before[place].as_py()!r} (row {place}, counted from 0)"
-        raise DataError(f"CSV does not store types: the key {key} would be read as a different one. Write .parquet")
 
 
 def write_canonical(path: str, batches: Iterable[Predictions]) -> None:

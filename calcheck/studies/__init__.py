@@ -194,7 +194,7 @@ class Study:
     run: str
     groups: tuple[Group, ...]  # Options, in the order of the help
     example: str
-    document: str = ""  # Function that returns the document of a report; by default a table of results
+    document: str = ""  # Function that yields the blocks of the document of a report; by default a table of results
     # Function that returns the picture of a report, or None if it has none; by default one of each metric
     picture: str = ""
     arguments: tuple[Argument, ...] = ()
@@ -216,10 +216,13 @@ class Study:
 
     def document_of(self, report: Report) -> Document:
         """Return the document of a report of this study."""
-        from calcheck.render.document import report_document
+        from calcheck.render.document import Document, report_document
+        from calcheck.render.numbers_and_notes import headline
 
-        document: Document = (self.function(self.document) if self.document else report_document)(report)
-        return document
+        if not self.document:
+            return report_document(report)
+        title = f"calcheck: {headline(report)}" if getattr(report, "gates", ()) else ""
+        return Document(tuple(self.function(self.document)(report)), report.calcheck, title)
 
     def pictures_of(self, report: Report, *found: Any) -> Sequence[Picture]:
         """Return the pictures of a report of this study."""

@@ -16,12 +16,8 @@ NOT_SHOWN = ("no-interval", "no-verdict", "undecided", "interval-shows-spread")
 """Prefixes of warnings about intervals and verdicts, which the table of values does not show."""
 
 
-def comparison_document(report: Report) -> document.Document:
-    """Return the document of a comparison: the best value of each metric is marked, and the second best."""
-    return document.Document(tuple(_blocks(report)), report.calcheck)
-
-
-def _blocks(report: Report) -> Iterator[document.Block]:
+def comparison_blocks(report: Report) -> Iterator[document.Block]:
+    """Yield the document of a comparison: the best value of each metric is marked, and the second best."""
     yield document.source(report.input)
     by_metric = _by_metric(report)
     columns = [
@@ -31,7 +27,10 @@ def _blocks(report: Report) -> Iterator[document.Block]:
     rows = [
         (
             document.Cell(model),
-            *(document.Cell(number(result.number), _rank(result), _deviation(result)) for result in own),
+            *(
+                document.Cell(number(result.number), RANKS.get(result.details.get("rank", 0), ""), _deviation(result))
+                for result in own
+            ),
         )
         for model, *own in zip(_models(report), *by_metric.values(), strict=True)
     ]
@@ -128,10 +127,6 @@ def decompositions(report: Report) -> dict[tuple[str, str], list[Result]]:
     return {name: results for name, results in _by_metric(report).items() if "discrimination" in results[0].details}
 
 
-def _rank(result: Result) -> document.Emphasis:
-    return RANKS.get(result.details.get("rank", 0), "")
-
-
 def _deviation(result: Result) -> str:
     """Return the standard deviation over trials in parentheses, if there are trials."""
     deviation = result.details.get("deviation")
@@ -176,7 +171,8 @@ def _note(report: Report, note: str, by: dict[str, list[str]]) -> str:
     """Return a warning with its metrics and models unless it applies to all."""
     metrics = list(by.values())
     if list(by) == _models(report) and all(each == metrics[0] for each in metrics):
-        return f"{_unless_all(report, metrics[0])}{note}"
+        every = {result.metric for result in report.results}
+        return note if set(metrics[0]) == every else f"{', '.join(metrics[0])}: {note}"
     return f"{'; '.join(', '.join([model, *names]) for model, names in by.items())}: {note}"
 
 
@@ -188,12 +184,6 @@ def _called(report: Report, result: Result) -> str:
     return f"difference of {model_of(result)}" if several else "difference"
 
 
-def _unless_all(report: Report, metrics: Sequence[str]) -> str:
-    """Return the metrics as the start of a note; an empty string if they are all."""
-    every = {result.metric for result in report.results}
-    return "" if set(metrics) == every else f"{', '.join(metrics)}: "
-
-
 PERCENT = 100
 NUMBERS, TEXTS = ("old", "new", "change", "relative"), ("in old interval", "verdict")
 VERDICT_RANKS = {"change": 2, "relative": 1}
@@ -203,12 +193,8 @@ FINGERPRINT = 64  # length of a SHA-256 hash in hexadecimal
 LONGEST, MOST = 500, 200  # maximum characters per note, and maximum notes; JSON contains all of them
 
 
-def diff_document(diff: Diff) -> document.Document:
-    """Return the document of the changes between two reports."""
-    return document.Document(tuple(_diff_blocks(diff)), diff.calcheck)
-
-
-def _diff_blocks(diff: Diff) -> Iterator[document.Block]:
+def diff_blocks(diff: Diff) -> Iterator[document.Block]:
+    """Yield the document of the changes between two reports."""
     if diff.changes:
         columns = (
             *(document.Column(name, "right", rank=VERDICT_RANKS.get(name, 0)) for name in NUMBERS),

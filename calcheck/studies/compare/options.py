@@ -96,7 +96,7 @@ COMPARE = Study(
         options.ENGINE,
     ),
     variants={"positions": Variant("trend", "a series of files (--positions)")},
-    document="document.comparison_document",
+    document="document.comparison_blocks",
     picture="picture.comparison_picture",
     example="calcheck compare a.parquet b.parquet --metrics crps,zms",
 )
@@ -138,6 +138,6 @@ DIFF = Study(
         Argument("new", "NEW.json", "A later report, in the same formats."),
     ),
     groups=(group("Output", DiffReportOptions),),
-    document="document.diff_document",
+    document="document.diff_blocks",
     example="calcheck diff old.json new.json",
 )

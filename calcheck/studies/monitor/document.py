@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from calcheck.core.number_text import exponential
 from calcheck.render import document
 from calcheck.render.document import answer_to, gates_table
-from calcheck.render.numbers_and_notes import ABSENT, headline, name_with_unit, notes, number, results_by
+from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number, results_by
 from calcheck.report import HorizonEvidence, Report, Result
 
 QUESTION = "Can the uncertainties still be trusted?"
@@ -17,13 +17,8 @@ E_LEGEND = (
 EXPECTED_LEGEND = "expected: range of {percent:g} % of the values of a right model"
 
 
-def monitor_document(report: Report) -> document.Document:
-    """Return the document of a monitored model."""
-    title = f"calcheck: {headline(report)}" if report.gates else ""
-    return document.Document(tuple(_blocks(report)), report.calcheck, title)
-
-
-def _blocks(report: Report) -> Iterator[document.Block]:
+def monitor_blocks(report: Report) -> Iterator[document.Block]:
+    """Yield the document of a monitored model."""
     found, settings = report.monitor, report.settings
     if found is None:  # pragma: no cover - for type checkers
         return

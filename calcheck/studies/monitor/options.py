@@ -124,7 +124,7 @@ MONITOR = Study(
         SEED,
         ENGINE,
     ),
-    document="document.monitor_document",
+    document="document.monitor_blocks",
     picture="picture.monitor_picture",
     example="calcheck monitor preds.parquet --time date --window 7D --plot monitor.svg",
 )

@@ -22,12 +22,8 @@ WIDTH_LEGEND = (
 )
 
 
-def recalibration_document(report: Report) -> document.Document:
-    """Return the document of a recalibration study, or of a correction that was applied."""
-    return document.Document(tuple(_blocks(report)), report.calcheck)
-
-
-def _blocks(report: Report) -> Iterator[document.Block]:
+def recalibration_blocks(report: Report) -> Iterator[document.Block]:
+    """Yield the document of a recalibration study, or of a correction that was applied."""
     yield document.source(report.input)
     yield from recalibration_tables(report)
     yield from document.note_blocks(notes(report))

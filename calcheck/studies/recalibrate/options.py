@@ -130,7 +130,7 @@ RECALIBRATE = Study(
         SEED,
         ENGINE,
     ),
-    document="document.recalibration_document",
+    document="document.recalibration_blocks",
     picture="picture.recalibration_picture",
     example="calcheck recalibrate val.parquet --to test.parquet -o corrected.parquet",
 )

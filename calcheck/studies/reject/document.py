@@ -2,19 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from calcheck.render.document import Block, Cell, Column, Document, Table, marks_in, note_blocks, row_of, source
+from calcheck.render.document import Block, Cell, Column, Table, marks_in, note_blocks, row_of, source
 from calcheck.render.numbers_and_notes import interval, name_with_unit, notes, number, p_value, results_by
 from calcheck.report import Report, Result
 
 RANDOM, AREA = "random", "area"  # values in the subsets of results
 
 
-def rejection_document(report: Report) -> Document:
-    """Return the document of a rejection study: values below those of random rejection are marked."""
-    return Document(tuple(_blocks(report)), report.calcheck)
-
-
-def _blocks(report: Report) -> Iterator[Block]:
+def rejection_blocks(report: Report) -> Iterator[Block]:
+    """Yield the document of a rejection study: values below those of random rejection are marked."""
     yield source(report.input)
     curves = [_curves(results) for results in results_by(report.results, "metric").values()]
     yield from curves

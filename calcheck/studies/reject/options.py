@@ -68,7 +68,7 @@ REJECT = Study(
     arguments=(FILE,),
     groups=(group("Rejection", RejectOptions, OtherInputsOptions), Group("Criterion cce", metrics=("cce",)), *FURTHER),
     variants={"refit": Variant("prune", "metrics of the remaining rows (--refit)")},
-    document="document.rejection_document",
+    document="document.rejection_blocks",
     picture="picture.rejection_picture",
     example="calcheck reject val.parquet --new test.parquet --coverage 0.9",
 )

@@ -62,36 +62,26 @@ REGIONS_LEGEND = (
 )
 
 
-def slices_document(report: Report) -> document.Document:
-    """Return the document of metrics by group, or of a search for regions."""
-    return document.Document(
-        tuple(_region_blocks(report) if is_search(report) else _group_blocks(report)), report.calcheck
-    )
+def slices_blocks(report: Report) -> Iterator[document.Block]:
+    """Yield the document of metrics by group, or of a search for regions."""
+    searched = is_search(report)
+    yield document.source(report.input)
+    if report.conclusion is not None:
+        yield answer_to(REGIONS_QUESTION if searched else GROUPS_QUESTION, report.conclusion)
+    if report.results and searched:
+        yield tree_table(report) if "tree" in report.settings else _regions(report)
+    elif report.results:
+        yield document.group_table(report.results)
+    if searched:
+        yield document.Legend(TREE_LEGEND if "tree" in report.settings else REGIONS_LEGEND)
+    else:
+        yield document.Legend((EXPECTED_LEGEND, document.ADJUSTED_LEGEND, *document.one_sided_lines(report)))
+    yield from document.note_blocks(notes(report))
 
 
 def is_search(report: Report) -> bool:
     """Return whether regions were searched, or a tree was grown."""
     return "regions" in report.settings or "tree" in report.settings
-
-
-def _group_blocks(report: Report) -> Iterator[document.Block]:
-    yield document.source(report.input)
-    if report.conclusion is not None:
-        yield answer_to(GROUPS_QUESTION, report.conclusion)
-    if report.results:
-        yield document.group_table(report.results)
-    yield document.Legend((EXPECTED_LEGEND, document.ADJUSTED_LEGEND, *document.one_sided_lines(report)))
-    yield from document.note_blocks(notes(report))
-
-
-def _region_blocks(report: Report) -> Iterator[document.Block]:
-    yield document.source(report.input)
-    if report.conclusion is not None:
-        yield answer_to(REGIONS_QUESTION, report.conclusion)
-    if report.results:
-        yield tree_table(report) if "tree" in report.settings else _regions(report)
-    yield document.Legend(TREE_LEGEND if "tree" in report.settings else REGIONS_LEGEND)
-    yield from document.note_blocks(notes(report))
 
 
 def _regions(report: Report) -> document.Table:

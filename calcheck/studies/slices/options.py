@@ -94,7 +94,7 @@ SLICES = Study(
         options.SEED,
         options.ENGINE,
     ),
-    document="document.slices_document",
+    document="document.slices_blocks",
     picture="picture.slices_picture",
     example="calcheck slices preds.parquet --by sex,age:5",
 )

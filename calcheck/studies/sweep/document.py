@@ -4,19 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from calcheck.render.document import Block, Cell, Column, Document, Table, marks_in, note_blocks, row_of, source
+from calcheck.render.document import Block, Cell, Column, Table, marks_in, note_blocks, row_of, source
 from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number, short
 from calcheck.report import Report, Result
 
 RANKED = 3  # minimum number of models for which Kendall's tau is shown
 
 
-def sweep_document(report: Report) -> Document:
-    """Return the document of a sweep: the best model of each row is marked."""
-    return Document(tuple(_blocks(report)), report.calcheck)
-
-
-def _blocks(report: Report) -> Iterator[Block]:
+def sweep_blocks(report: Report) -> Iterator[Block]:
+    """Yield the document of a sweep: the best model of each row is marked."""
     over = report.settings["vary"]
     groups = [list(over)] if report.settings["all_combinations"] else [[name] for name in over]
     tables = [_table(report, names) for names in groups]
@@ -41,7 +37,10 @@ def _table(report: Report, names: Sequence[str]) -> Table:
     columns = tuple(Column(name, "right") for name in head)
     title = f"{name_with_unit(report.results[0])} by {' and '.join(names)}"
     if any(cell.after for row in rows for cell in row):
-        title += f", mean ± standard deviation {_repetitions(report)}"
+        subsets = any("subsets" in result.details for result in report.results)
+        trials = any("deviation" in result.details and "subsets" not in result.details for result in report.results)
+        kinds = {f"of {report.settings['subsets']} random subsets": subsets, "over trials": trials}
+        title += f", mean ± standard deviation {' and '.join(kind for kind, used in kinds.items() if used)}"
     return Table(columns, tuple(rows), title, overflow="split", keys=len(names))
 
 
@@ -77,14 +76,6 @@ def _cell(result: Result) -> Cell:
     deviation = result.details.get("deviation")
     after = "" if deviation is None else f" ± {short(deviation)}"
     return Cell(number(result.number), "best" if result.details.get("rank") == 1 else "", after)
-
-
-def _repetitions(report: Report) -> str:
-    """Return the repetitions that have a standard deviation."""
-    subsets = any("subsets" in result.details for result in report.results)
-    trials = any("deviation" in result.details and "subsets" not in result.details for result in report.results)
-    of_subsets = f"of {report.settings['subsets']} random subsets"
-    return " and ".join([*([of_subsets] if subsets else []), *(["over trials"] if trials else [])])
 
 
 def _tau(result: Result) -> str:

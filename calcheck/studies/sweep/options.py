@@ -66,7 +66,7 @@ SWEEP = Study(
         SEED,
         ENGINE,
     ),
-    document="document.sweep_document",
+    document="document.sweep_blocks",
     picture="picture.sweep_picture",
     example="calcheck sweep a.parquet b.parquet --vary lambda=0.001..1",
 )

@@ -110,13 +110,19 @@ def _run_samples(
     samples = PooledSamples(*request.open_samples(*files))
     _require_few_panels(request, options, varied)
     with request.run() as run:
-        return sweep_two_samples(
-            samples,
+        if options.grid is not None:
+            require_grid(options.grid, at=False)
+        x = samples.predictions().x
+        single = metric.info.conditional and x is not None and x.shape[1] == 1
+        name = samples.first.input_info().columns.get("x", "x")
+        at = grid_of(samples, options.grid or GRID, name) if single or options.grid is not None else None
+        return sweep(
+            [Model("samples", samples)],
             metric,
             varied,
             all_combinations=options.all_combinations,
             subsets=options.subsets,
-            grid=options.grid,
+            at=at,
             run=run,
         )
 
@@ -230,19 +236,14 @@ def _evaluated(
     for size, repeat, metrics in parts:
         chosen = np.sort(run.rng(RandomStream.SUBSAMPLE, repeat).permutation(n)[:size])
         sources = [InMemory(rows if size == n else rows.take(chosen)) for rows in models]
-        for sharing in _sharing(metrics):
+        groups: dict[Any, list[AnyMetric]] = {}
+        for metric in metrics:
+            key = (type(metric), metric.fit_key) if isinstance(metric, SharesFit) else metric
+            groups.setdefault(key, []).append(metric)
+        for sharing in list(groups.values()):
             named = run.prefixed(sharing[0].info.name)
             for alike in _alike(sources, shared=isinstance(sharing[0], SharesFit)):
                 yield from ((size, found) for found in _values(sources, sharing, alike, at, named))
-
-
-def _sharing(metrics: Sequence[AnyMetric]) -> list[list[AnyMetric]]:
-    """Return groups of metrics that share a fit to the inputs."""
-    groups: dict[Any, list[AnyMetric]] = {}
-    for metric in metrics:
-        key = (type(metric), metric.fit_key) if isinstance(metric, SharesFit) else metric
-        groups.setdefault(key, []).append(metric)
-    return list(groups.values())
 
 
 def _alike(sources: Sequence[InMemory], *, shared: bool) -> list[list[int]]:
@@ -341,28 +342,6 @@ def _changes(
 
 def _some(texts: Sequence[str]) -> str:
     return "; ".join(texts[:MOST_NAMED]) + ("; …" if len(texts) > MOST_NAMED else "")
-
-
-def sweep_two_samples(
-    samples: PooledSamples,
-    metric: Metric[Any],
-    varied: Sequence[SweptSetting],
-    *,
-    all_combinations: bool = False,
-    subsets: int = REPEATS,
-    grid: int | None = None,
-    run: Run | None = None,
-) -> Report:
-    """Return a metric of two samples with one setting varied at a time, or with all combinations of settings."""
-    if grid is not None:
-        require_grid(grid, at=False)
-    x = samples.predictions().x
-    single = metric.info.conditional and x is not None and x.shape[1] == 1
-    name = samples.first.input_info().columns.get("x", "x")
-    at = grid_of(samples, grid or GRID, name) if single or grid is not None else None
-    return sweep(
-        [Model("samples", samples)], metric, varied, all_combinations=all_combinations, subsets=subsets, at=at, run=run
-    )
 
 
 SUBSAMPLE = "subsample"

@@ -1,6 +1,8 @@
 """Documents of the validity of intervals."""
 
-from calcheck.render.document import Cell, Column, Document, Legend, Paragraph, Table, row_of, source
+from collections.abc import Iterator
+
+from calcheck.render.document import Block, Cell, Column, Legend, Paragraph, Table, row_of, source
 from calcheck.render.numbers_and_notes import describe_input, interval, number, short
 from calcheck.report import Report, Result
 
@@ -9,15 +11,14 @@ LEGEND = (
 )
 
 
-def validity_document(report: Report) -> Document:
-    """Return the document of a simulation: a line per metric and distribution of the uncertainties."""
+def validity_blocks(report: Report) -> Iterator[Block]:
+    """Yield the document of a simulation: a line per metric and distribution of the uncertainties."""
+    yield source(report.input) if report.input.files else Paragraph(describe_input(report.input)[1])
     names = list(report.results[0].slice)
     head = (Column("metric"), *(Column(name, "right") for name in (*names, "valid", "limits", "expected")))
     rows = tuple(_row(result) for result in report.results)
-    table = Table((*head, Column("verdict")), rows, "", "omit", 1 + len(names), groups="gap", remedy="--format csv")
-    legend = Legend((LEGEND.format(sets=report.settings["sets"]),))
-    text = Paragraph(describe_input(report.input)[1])
-    return Document((source(report.input) if report.input.files else text, table, legend), report.calcheck)
+    yield Table((*head, Column("verdict")), rows, "", "omit", 1 + len(names), groups="gap", remedy="--format csv")
+    yield Legend((LEGEND.format(sets=report.settings["sets"]),))
 
 
 def _row(result: Result) -> tuple[Cell, ...]:

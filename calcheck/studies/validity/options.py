@@ -39,7 +39,7 @@ VALIDITY = Study(
     "study.run",
     arguments=(Argument("file", "FILE", "Predictions whose uncertainties are used, instead of --nu.", optional=True),),
     groups=(group("Simulation", ValidityOptions), COLUMNS.omit("error_dist"), REPORT, PLOT, SEED),
-    document="document.validity_document",
+    document="document.validity_blocks",
     picture="picture.validity_picture",
     example="calcheck validity --metrics zms,rce --nu 2..10,15,20 --sets 1000",
 )
