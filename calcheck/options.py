@@ -9,10 +9,8 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type
 
 from calcheck.errors import OptionError, with_suggestion
 
-RANGE = "linspace:"
-"""Beginning of a text that stands for evenly spaced numbers: ``linspace:0:1:5``."""
-STEPS = ".."
-"""Separator of the first and the last of consecutive whole numbers: ``2..20``."""
+RANGE = "linspace:"  # Beginning of a text that stands for evenly spaced numbers: `linspace:0:1:5`
+STEPS = ".."  # Separator of the first and the last of consecutive whole numbers: `2..20`
 MAX_DESCRIPTION = 80  # Maximum number of characters of a wrong value in messages
 MAX_SPACED = 10_000  # Maximum count of evenly spaced numbers
 LISTED = {int: "whole numbers", float: "numbers", str: "names"}

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar, cast, get_type_hints, is_typeddict
 
-FieldTree = dict[str, "FieldTree | None"]
-"""Fields by name, each with its own fields; None if these may have any name."""
+FieldTree = dict[str, "FieldTree | None"]  # Fields by name, each with its own fields; None if these may have any name
 
 
 def field_tree(hint: Any) -> FieldTree:
@@ -329,8 +328,7 @@ SpreadBin = TypedDict(
         "rmv": Annotated[float | None, "Root mean predicted variance."],
         "rmse": Annotated[float | None, "Root mean squared error."],
     },
-)
-"""Bin of a reliability diagram: range, rows, root mean variance and root mean squared error."""
+)  # Bin of a reliability diagram: range, rows, root mean variance and root mean squared error
 
 
 class BinnedDetails(Details, total=False):
@@ -351,8 +349,7 @@ CoverageBin = TypedDict(
         ],
         "expected": Annotated[float | None, "Expected share."],
     },
-)
-"""Bin of intervals: range, rows, coverage and expected coverage."""
+)  # Bin of intervals: range, rows, coverage and expected coverage
 
 
 class StratifiedCoverageDetails(Details, total=False):
@@ -377,8 +374,7 @@ ValidBin = TypedDict(
         ],
         "valid": Annotated[bool | None, "Whether the interval contains the reference."],
     },
-)
-"""Bin with the interval of its statistic, and whether that contains the reference."""
+)  # Bin with the interval of its statistic, and whether that contains the reference
 
 
 class ValidBinsDetails(Details, total=False):
@@ -507,8 +503,7 @@ Model = TypedDict(
         "lambda": Annotated[float, "Regularizer of the data embedding."],
         "lambda_model": Annotated[float, "Regularizer of the model embedding."],
     },
-)
-"""Draws per row, or exact, and the regularizers of the data and of the model."""
+)  # Draws per row, or exact, and the regularizers of the data and of the model
 
 
 class Reach(TypedDict):
@@ -552,8 +547,7 @@ Samples = TypedDict(
         "lambda": Annotated[float, "Regularizer of the first sample."],
         "lambda_b": Annotated[float, "Regularizer of the second sample."],
     },
-)
-"""Rows and regularizers of both samples."""
+)  # Rows and regularizers of both samples
 
 
 class McmdDetails(AtInputsDetails, total=False):

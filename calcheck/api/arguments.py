@@ -32,8 +32,7 @@ from calcheck.report import Report
 AnyMetric: TypeAlias = Metric[Any]
 OptionsT = TypeVar("OptionsT")
 Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
-Data: TypeAlias = Any
-"""What calcheck.read takes, what it returns, or Predictions."""
+Data: TypeAlias = Any  # What calcheck.read takes, what it returns, or Predictions
 
 
 OBJECTS = frozenset({"data", "models", "metrics", "metric", "cce", "vary", "new", "to", "at"})

@@ -53,8 +53,7 @@ PANELS: dict[str, dict[str, str]] = {
     },
     "Help with files": {"inspect": "inspect"},
     "Reference": {"guide": "guide", "metrics": "guide", "schema": "guide"},
-}
-"""The commands in the order of the help: by panel, the module of each."""
+}  # The commands in the order of the help: by panel, the module of each
 
 COMMANDS = tuple(name for modules in PANELS.values() for name in modules)
 

@@ -16,8 +16,7 @@ LISTS = frozenset(
         *("--lower", "--upper", "--level"),
         *("--embedding", "--inputs", "--join-on", "--metrics", "--names", "--criteria", "--levels"),
     }
-)
-"""Options whose values are separated by commas."""
+)  # Options whose values are separated by commas
 
 
 def explain(error: typer.TyperException, words: Sequence[str], commands: Sequence[str]) -> str:

@@ -24,8 +24,7 @@ LIBRARIES = (
     *("numpy", "scipy", "pandas", "pyarrow", "scoringrules", "torch", "array-api-compat", "threadpoolctl"),
     *("typer", "pydantic", "rich", "vl-convert-python"),
     *("h5py", "distributed"),
-)
-"""The dependencies, with those of extras last."""
+)  # The dependencies, with those of extras last
 
 
 def describe_versions() -> str:
@@ -89,8 +88,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "How-to": (),
     "Explanation": ("million-rows", "which-metric", "verdicts", "papers", "glossary"),
     "Reference": (),
-}
-"""Kinds of guides in the order of the list, each with its topics; other topics are references or how-to guides."""
+}  # Kinds of guides in the order of the list, each with its topics; other topics are references or how-to guides
 
 HIDDEN = re.compile(r"^(?P<code>```.*?^```$)|[ \t]*<!--.*?-->[ \t]*\n?", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")

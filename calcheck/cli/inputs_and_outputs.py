@@ -151,8 +151,7 @@ LEVEL = "level"  # Of the intervals in a file, and of metrics
 UNWEIGHTED = (
     *("plot", "save_state", "settings_from", "dask", "checkpoint", "at", "against"),
     *("cluster", "block", "time", "plot_by", "validation"),
-)
-"""Options that do not apply to weighted means."""
+)  # Options that do not apply to weighted means
 
 
 def select_metrics(

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
 
-POLYNOMIAL = ("degree", "coef0")
-"""Options of polynomial kernels."""
+POLYNOMIAL = ("degree", "coef0")  # Options of polynomial kernels
 SECOND = Argument(
     "second",
     "MODEL",
@@ -91,10 +90,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     from calcheck.evaluation import evaluate
     from calcheck.io.evaluation_points import read_inputs, require_grid
 
-    extremes, places = (
-        build(options.WorstBestOptions, given),
-        build(options.EvaluationPointsOptions, given),
-    )
+    extremes, places = (build(options.WorstBestOptions, given), build(options.EvaluationPointsOptions, given))
     elsewhere = places.at is not None or places.grid is not None
     inputs_and_outputs.require_shown(given)
     narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)

@@ -23,12 +23,10 @@ BY_TOPIC: dict[Topic, tuple[str, ...]] = {
     "shape": ("pit", "ece"),
     "ranking": ("confidence-curve", "stratified-coverage"),
     "bias": ("bias",),
-}
-"""The metrics that show more about a fault, by topic; the first that the report has is suggested."""
+}  # The metrics that show more about a fault, by topic; the first that the report has is suggested
 OUTPUT = re.compile(
     r"(?i)err|resid|uncert|uct|std|sigma|var|pred|lower|upper|quantile|prob|count|rate|^(lo|hi|q)[\\W_\\d]*$"
-)
-"""Names of columns that are rather outputs of a model than its inputs."""
+)  # Names of columns that are rather outputs of a model than its inputs
 SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
 MOST = 3  # maximum number of commands
 FEWEST_ROWS = 30  # minimum number of rows to suggest a recalibration

@@ -27,8 +27,7 @@ Table = dict[str, tuple[Any, str]]
 
 OWN, SHARED, TABLE = "calcheck.toml", "pyproject.toml", "tool.calcheck"
 GATES = "gates"
-RENAMED = {"tolerance": "landmark-error"}
-"""Options of metrics that had another name, by that name."""
+RENAMED = {"tolerance": "landmark-error"}  # Options of metrics that had another name, by that name
 LARGEST_BYTES = 1 << 20
 
 

@@ -74,8 +74,7 @@ def source_of(context: Any, option: Option) -> str:
     return source.name if source is not None else "DEFAULT"
 
 
-VARIABLE = "_CALCHECK_COMPLETE"
-"""Environment variable by which a shell asks for completions."""
+VARIABLE = "_CALCHECK_COMPLETE"  # Environment variable by which a shell asks for completions
 
 
 def is_completing() -> bool:
@@ -128,8 +127,7 @@ def _show(context: typer.Context, parameter: typer.CallbackParam, wanted: bool) 
         show_callback(context, parameter, wanted)
 
 
-PREFIX = "CALCHECK"
-"""Prefix of environment variables: ``CALCHECK_CRPS_ESTIMATOR`` sets ``--estimator`` of ``calcheck crps``."""
+PREFIX = "CALCHECK"  # Prefix of environment variables: `CALCHECK_CRPS_ESTIMATOR` sets `--estimator` of `calcheck crps`
 MARKUP = re.compile(r"\[(?=[a-z#/@])")
 """Brackets that rich would take for markup: ``[gates]``."""
 

@@ -287,8 +287,7 @@ class RunOptions(SignificanceOptions, NullOptions, BootstrapOptions, ConfidenceO
 BOUNDS = {
     **dict.fromkeys(options_of(BootstrapOptions), (MIN_RESAMPLES, MAX_RESAMPLES)),
     **dict.fromkeys(options_of(NullOptions), (MIN_REPLICATES, MAX_REPLICATES)),
-}
-"""Minimum and maximum of the options that count something."""
+}  # Minimum and maximum of the options that count something
 
 
 @dataclass(frozen=True)

@@ -274,8 +274,7 @@ Stage = Literal["bias", "scale", "probability", "conformal"]
 
 AUTO, NONE = "auto", "none"
 JOINED = "+"  # Separates the steps of a composition
-STAGES: tuple[Stage, ...] = ("bias", "scale", "probability", "conformal")
-"""The order of the steps of a composition."""
+STAGES: tuple[Stage, ...] = ("bias", "scale", "probability", "conformal")  # The order of the steps of a composition
 
 
 @dataclass(frozen=True)
@@ -303,8 +302,7 @@ STEPS: dict[str, StepMethod] = {
         StepMethod("pit", "probability", fit_pit, "maps probabilities by the distribution of the PIT"),
         StepMethod("conformal", "conformal", fit_conformal, "moves quantiles or limits by conformal scores"),
     )
-}
-"""The steps by their names in ``--method``."""
+}  # The steps by their names in `--method`
 
 
 @dataclass(frozen=True)

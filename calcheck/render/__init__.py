@@ -34,8 +34,7 @@ class Format:
         return function
 
 
-PAGE = "page"
-"""The format of a page: what a document says, with pictures."""
+PAGE = "page"  # The format of a page: what a document says, with pictures
 
 FORMATS = {
     "table": Format("terminal.render", separator="\n", suffixes=(".txt",)),

@@ -79,8 +79,7 @@ EXPECTED: dict[CurveName, str] = {
     "along": "A right model stays inside the band wherever rows are.",
     "map": "A right model scores like perfect models in each cell, and no cell is outside their band.",
     "confidence": "A right model stays inside the band. The oracle removes the rows with the largest errors first.",
-}
-"""What a right model would look like, by the first curve of a picture."""
+}  # What a right model would look like, by the first curve of a picture
 EXPECTED_OF_SAMPLES = "Equal distributions of both samples: the distance stays inside the band at all inputs."
 NO_EVIDENCE = "The values depend on the predictions only, so they are no evidence for or against a model."
 
@@ -327,8 +326,7 @@ PANELS: dict[CurveName, Callable[[Result, Curve, str], list[Panel]]] = {
     "worst": _nothing,
     "confidence": _confidence,
     "oracle": _nothing,
-}
-"""Functions that make the panels of a curve, given the result and the name of the band."""
+}  # Functions that make the panels of a curve, given the result and the name of the band
 
 
 def _positions(curve: Curve) -> list[float]:

@@ -212,8 +212,7 @@ HEADS = {
     "low": "low",
     "high": "high",
     "value": "value",
-}
-"""Heads of the columns about the coordinates of a mark, by their names."""
+}  # Heads of the columns about the coordinates of a mark, by their names
 OF_X = frozenset({"x", "start", "stop", "x_start", "x_stop"})
 MAX_CELLS = 50  # maximum cells of a map in a table
 LIMITS = frozenset({"low", "high"})

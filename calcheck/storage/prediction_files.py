@@ -31,8 +31,7 @@ WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
     ".csv": csv.CSVWriter,
     ".feather": pa.ipc.new_file,
     ".arrow": pa.ipc.new_stream,
-}
-"""The incremental writer of each format, by suffix."""
+}  # The incremental writer of each format, by suffix
 
 
 @contextmanager

@@ -467,8 +467,7 @@ ACCUMULATORS: tuple[tuple[type[Metric[Any]], Callable[[Any], MetricAccumulator[A
     (BinnedMetric, BinnedAccumulator),
     (OrderedMetric, ColumnAccumulator),
     (RowMetric, MeanAccumulator),
-)
-"""Accumulators by class of metrics, with subclasses before their base classes."""
+)  # Accumulators by class of metrics, with subclasses before their base classes
 
 
 def accumulator_of(metric: Metric[Any]) -> MetricAccumulator[Any, Any] | None:

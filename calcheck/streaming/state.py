@@ -159,12 +159,7 @@ def _batch_sums(each: StreamedMetric, batch: Predictions, run: Run, replicates: 
 
 
 def accumulate(
-    source: Source,
-    metrics: Sequence[Metric[Any]],
-    run: Run,
-    *,
-    like: State | None = None,
-    answer: Answer | None = None,
+    source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like: State | None = None, answer: Answer | None = None
 ) -> State:
     """Return the state of metrics, and of those behind the answer, over the rows of a source, read in batches."""
     if like is not None and run.replicates not in (None, like.replicates):

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from calcheck.typing import AnyArray
 
 OptionsT = TypeVar("OptionsT")
-AnySource: TypeAlias = Any
-"""A source of predictions or None; on the command line, that of a file."""
+AnySource: TypeAlias = Any  # A source of predictions or None; on the command line, that of a file
 
 
 @dataclass(frozen=True)
@@ -266,5 +265,4 @@ STUDIES = Registry(
         "prune": "reject",
         "trend": "compare",
     }
-)
-"""The folder of each study, in the order of the help."""
+)  # The folder of each study, in the order of the help

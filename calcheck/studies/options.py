@@ -240,8 +240,7 @@ class RuleMetricOptions:
         None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
     )
     strict: bool = option(
-        default=False,
-        text="Fail on any answer but a YES that holds at every level and from row to row.",
+        default=False, text="Fail on any answer but a YES that holds at every level and from row to row."
     )
 
 

@@ -19,8 +19,7 @@ WORSE = {
     "larger": "smaller by",
     "zero": "farther from 0 by",
     "reference": "farther from its reference by",
-}
-"""What is worse, by the orientation of the metric."""
+}  # What is worse, by the orientation of the metric
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ TOPICS: dict[str, tuple[Code, ...]] = {
     "low": ("no-interval",),
     "high": ("no-interval",),
     "interval": ("no-interval",),
-}
-"""Codes of warnings that state why a field is absent."""
+}  # Codes of warnings that state why a field is absent
 ABSENCES: tuple[Code, ...] = ("no-value", "no-interval", "no-verdict", "no-p-value", "no-difference", "no-reference")
 """Codes of warnings that may state why any other field is absent."""
 
@@ -38,8 +37,7 @@ FIELDS = {
     "p_value": "the null distribution was not simulated",
     "p_value_mc_error": "only a p-value estimated from replicates has a Monte Carlo error",
     "p_value_adjusted": "fewer than two results have p-values from the same replicates",
-}
-"""Reasons for absent fields that no warning explains."""
+}  # Reasons for absent fields that no warning explains
 UNKNOWN = "the report has no value, and states no reason"
 
 
@@ -99,8 +97,7 @@ def results_by_group(results: Iterable[Result]) -> ByGroup:
     return found
 
 
-EFFECT_FIELDS = ("value", "low", "high", "p")
-"""Fields of effects in rules."""
+EFFECT_FIELDS = ("value", "low", "high", "p")  # Fields of effects in rules
 
 
 def effect_name(topic: Topic, kind: Kind | None) -> str:
@@ -108,8 +105,7 @@ def effect_name(topic: Topic, kind: Kind | None) -> str:
     return f"{topic}-bias" if kind == "bias" else topic
 
 
-EFFECTS = (*AVERAGE, "shape", *LOCAL, *(effect_name(topic, "bias") for topic in LOCAL))
-"""Names of effects in rules."""
+EFFECTS = (*AVERAGE, "shape", *LOCAL, *(effect_name(topic, "bias") for topic in LOCAL))  # Names of effects in rules
 PART_FIELDS: dict[str, FieldTree] = {
     rules.ANSWER: {},
     rules.QUALIFIERS: {name: {} for name in get_args(Qualifier)},

@@ -56,8 +56,7 @@ FOLLOWERS = {
     **dict.fromkeys((*LEAVES, ")"), AFTER_OPERAND),
     "comparison": OPERAND,
     "abs": ("(",),
-}
-"""Kinds of tokens that can follow each kind."""
+}  # Kinds of tokens that can follow each kind
 
 WIDTH = 8  # columns per token in the text for Python's parser, so that a column identifies its token
 

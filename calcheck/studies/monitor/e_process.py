@@ -115,8 +115,7 @@ def concatenate(pieces: Sequence[tuple[str, History]]) -> History:
 
 
 SHAPES = np.exp(np.linspace(-1, 1, 9))
-FIRST, SECOND = (grid.ravel() for grid in np.meshgrid(SHAPES, SHAPES))
-"""Parameters of the beta densities, (b,) each."""
+FIRST, SECOND = (grid.ravel() for grid in np.meshgrid(SHAPES, SHAPES))  # Parameters of the beta densities, (b,) each
 DENSITIES = len(FIRST)
 BLOCK_OF_BETS = 1 << 14  # Rows per block of densities, 10 MiB
 
@@ -157,13 +156,11 @@ def component_values(u: Values) -> Values:
     return np.stack([component(degree)(u) for degree in range(1, COMPONENTS + 1)], axis=1)
 
 
-BETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
-"""Slopes of the bets of a simple jumper."""
+BETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # Slopes of the bets of a simple jumper
 JUMP = 0.01  # Share of the capital that a simple jumper spreads over all slopes after each step
 BLOCK = 1 << 12  # Times per block of products
 STEPS = 64  # Steps between divisions by the sum of the capital, by which it grows 1e11 times at most
-WEIGHTS = np.array([0.5, 0.25, 0.25])
-"""Shares of the beta mixture, and of the jumpers on u and on |2u - 1|."""
+WEIGHTS = np.array([0.5, 0.25, 0.25])  # Shares of the beta mixture, and of the jumpers on u and on |2u - 1|
 
 
 def log_beta_mixture(log_densities: Values) -> Values:

@@ -439,8 +439,7 @@ class _Study:
         return replace(result, low=low, high=high, interval=BY_CHANCE if by_chance else BY_RESAMPLING)
 
 
-METRICS_OF_ALL = ("zms", "rce")
-"""Metrics of the remaining rows by default."""
+METRICS_OF_ALL = ("zms", "rce")  # Metrics of the remaining rows by default
 TIED = Message(
     "tied-uncertainties",
     "rows with equal uncertainties are removed together, so steps that would remove no further row are omitted",
