@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calcheck.distributions.base import Predictive
     from calcheck.distributions.continuous import Gaussian
-    from calcheck.distributions.intervals import Intervals
     from calcheck.distributions.joint import Independent, JointGaussian
-    from calcheck.distributions.quantiles import Quantiles
+    from calcheck.distributions.quantiles import Intervals, Quantiles
     from calcheck.distributions.samples import Samples
 
 
@@ -214,7 +213,7 @@ __all__ = [
 MODULES = {
     "Gaussian": "calcheck.distributions.continuous",
     "Independent": "calcheck.distributions.joint",
-    "Intervals": "calcheck.distributions.intervals",
+    "Intervals": "calcheck.distributions.quantiles",
     "JointGaussian": "calcheck.distributions.joint",
     "Predictive": "calcheck.distributions.base",
     "Quantiles": "calcheck.distributions.quantiles",

@@ -12,7 +12,7 @@ import pyarrow as pa
 from calcheck.core.validation import LARGEST, require, require_finite, require_moderate, require_positive
 from calcheck.distributions import Convention, Gaussian, Independent, Predictive, Quantiles, Samples
 from calcheck.distributions.continuous import AssumedGaussian, StudentT
-from calcheck.distributions.intervals import Intervals
+from calcheck.distributions.quantiles import Intervals
 from calcheck.errors import DataError, ValuesError
 from calcheck.io.arrow_columns import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
 from calcheck.report import FileRole

@@ -10,8 +10,7 @@ from scipy.special import expit
 
 from calcheck.dependence.clusters import column_labels, time_labels
 from calcheck.distributions import Predictive
-from calcheck.distributions.intervals import Intervals
-from calcheck.distributions.quantiles import Quantiles
+from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError, NumericalError

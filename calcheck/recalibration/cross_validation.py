@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from calcheck.dependence.clusters import Clusters, find_clusters
 from calcheck.distributions import Predictive
-from calcheck.distributions.intervals import Intervals
-from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
+from calcheck.distributions.quantiles import MIN_LEVELS, Intervals, Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
 from calcheck.distributions.row_random import Words, hash_rows
 from calcheck.errors import DataError, NumericalError, RefusedError

@@ -8,8 +8,7 @@ import numpy as np
 
 from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import LocationScale
-from calcheck.distributions.intervals import Intervals
-from calcheck.distributions.quantiles import Quantiles
+from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.errors import DataError, listed_columns
 from calcheck.predictions import Predictions
 from calcheck.typing import AnyArray, Mask, Values

@@ -11,8 +11,7 @@ import numpy as np
 from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import Gaussian, LocationScale
 from calcheck.distributions.count_base import Counts
-from calcheck.distributions.intervals import Intervals
-from calcheck.distributions.quantiles import Quantiles
+from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.errors import DataError, NumericalError, OptionError, with_suggestion
 from calcheck.predictions import Predictions
 from calcheck.recalibration import corrections as map_steps

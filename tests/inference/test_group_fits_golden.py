@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.intervals import Intervals
+from calcheck.distributions.quantiles import Intervals
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run
 from calcheck.inference.null_distribution import NullSimulator

@@ -10,7 +10,7 @@ from scipy import stats
 
 from calcheck.distributions import Quantiles
 from calcheck.distributions.continuous import StudentT
-from calcheck.distributions.intervals import Intervals
+from calcheck.distributions.quantiles import Intervals
 from calcheck.errors import AT_QUANTILES
 from calcheck.evaluation import Answer, evaluate
 from calcheck.execution.run import Run

@@ -11,9 +11,9 @@ from calcheck.dependence.clusters import Clusters
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.continuous import Cauchy
 from calcheck.distributions.count_families import Poisson
-from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.joint import Independent, JointGaussian
 from calcheck.distributions.positive import LogNormal
+from calcheck.distributions.quantiles import Intervals
 from calcheck.execution.run import Run
 from calcheck.inference.order_statistics import WeightedOrder, effective_rows
 from calcheck.metrics import METRICS

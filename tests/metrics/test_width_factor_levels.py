@@ -13,8 +13,8 @@ from calcheck.dependence.clusters import find_clusters
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import NegativeBinomial, Poisson
-from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.positive import LogNormal
+from calcheck.distributions.quantiles import Intervals
 from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics.width_factor import WidthFactor
 from calcheck.predictions import Predictions

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
-from calcheck.distributions.intervals import Intervals
+from calcheck.distributions.quantiles import Intervals
 from calcheck.predictions import Predictions
 from calcheck.recalibration.corrections import Scale, gamma_loss, gamma_regression
 from calcheck.recalibration.cross_validation import score_rows

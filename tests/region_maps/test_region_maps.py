@@ -8,7 +8,7 @@ from scipy.stats import binom, chi2
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.continuous import Cauchy, StudentT
 from calcheck.distributions.count_families import Poisson
-from calcheck.distributions.intervals import Intervals
+from calcheck.distributions.quantiles import Intervals
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
