@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from calcheck.distributions.row_random import bottom_k, hash_rows, mix, occurren
 from calcheck.errors import DataError, Message, ValuesError
 from calcheck.report import Input
 from calcheck.typing import AnyArray, Floats, Indices, Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions.observed import Observation
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,8 @@ class Predictions:
         Scalar columns of the file by name, (n,) each: shown with pointwise results, not used in computations.
     input_columns : frozenset of str
         Names of those of them that are inputs.
+    observation : Observation, optional
+        How the targets were observed, if ``predictive`` is of targets before that.
 
     Raises
     ------
@@ -66,6 +71,7 @@ class Predictions:
     row: Indices | None = None
     columns: Mapping[str, AnyArray] = field(default_factory=dict)
     input_columns: frozenset[str] = frozenset()
+    observation: "Observation | None" = None
 
     def __post_init__(self) -> None:
         lengths = {name: len(value) for name, value in self._parts().items()}
@@ -86,7 +92,7 @@ class Predictions:
                 raise DataError(f"x must be two-dimensional, rows by features, got shape {self.x.shape}")
             if not isinstance(self.x, LazyInputs):  # lazy inputs are checked on each read
                 require_moderate("x", self.x)
-        if self.y is not None and self.predictive is not None:
+        if self.y is not None and self.predictive is not None and self.observation is None:
             targets = self.y.shape[-1] if self.y.ndim > 1 else 1
             if targets != self.predictive.targets:
                 raise DataError(
@@ -163,7 +169,14 @@ class Predictions:
             id=None if self.id is None else self.id[rows],
             row=self.row_numbers()[rows],
             columns={name: values[rows] for name, values in self.columns.items()},
+            observation=None if self.observation is None else self.observation.take(rows),
         )
+
+    def observed(self) -> Self:
+        """Return the rows with the distributions of targets as they were observed."""
+        if self.observation is None or self.predictive is None:
+            return self
+        return replace(self, predictive=self.observation.distributions(self.predictive.load()), observation=None)
 
 
 def concat(batches: list[Predictions]) -> Predictions:
@@ -184,6 +197,7 @@ def concat(batches: list[Predictions]) -> Predictions:
         id=appended("id"),
         row=None if all(batch.row is None for batch in batches) else np.concatenate([b.row_numbers() for b in batches]),
         columns={name: np.concatenate([batch.columns[name] for batch in batches]) for name in first.columns},
+        observation=first.observation and first.observation.join([b.observation for b in rest if b.observation]),
     )
 
 

@@ -97,7 +97,7 @@ class Recalibration(InteractiveReport):
         fitted = self._source
         if not columns and isinstance(fitted, FileSource):
             found = replace(fitted, file=found.file)
-        return replace(found, contents="any", narrow=True, also=self.map.columns)
+        return replace(found, contents="any", observed=False, narrow=True, also=self.map.columns)
 
     def save(self, path: str) -> None:
         """Write the correction as JSON, for ``calcheck recalibrate --map``; an existing file is replaced."""

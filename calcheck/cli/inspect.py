@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.inputs_and_outputs import draw, file_source
@@ -55,7 +56,7 @@ def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
             f"{format_plain(value)}: " + ", ".join(_side(value, low[row], high[row]) for low, high in limits)
             for row, value in enumerate(y)
         ]
-    if not predictive.is_discrete and predictive.n_draws is None and not predictive.caveat:
+    if not predictive.has_atoms and predictive.n_draws is None and not predictive.caveat:
         try:
             z = (y - predictive.mean()) / predictive.std()
         except DataError:  # the distribution has no mean or no standard deviation
@@ -81,7 +82,7 @@ def _convert(file: str, **given: Any) -> None:
     if path is None:
         raise OptionError("convert needs an output file: pass -o PATH")
     suffix_of(path)
-    source = file_source(file, given, contents="any", narrow=True)
+    source = replace(file_source(file, given, contents="any", narrow=True), observed=False)
     require_writable([path], source.reads())
     with source.error_names():
         write(source, path)

@@ -3,16 +3,22 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Self
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.metric_info import Part
 from calcheck.core.validation import concat_columns
 from calcheck.distributions.row_random import Random, RowRandom, Words, hash_rows
 from calcheck.errors import DataError
 from calcheck.typing import Indices, Mask, Values
 
+Block = tuple[Indices, Values, Values]
+
+BLOCK_VALUES = 1 << 20  # Numbers per block, 8 MiB
+MAX_CACHED_VALUES = 1 << 23  # Maximum numbers in cached blocks, 64 MiB
 REPEATED = 3  # Number of axes of repeated targets: rows, repeats, columns
 
 
@@ -27,6 +33,16 @@ class Predictive(ABC):
     family: ClassVar[str]
     is_discrete: ClassVar[bool] = False
     """Whether the distributions are on whole numbers."""
+
+    @property
+    def has_atoms(self) -> bool:
+        """Whether single values may have a probability."""
+        return self.is_discrete
+
+    @property
+    def has_masses(self) -> bool:
+        """Whether all values have a probability, and none a density."""
+        return self.is_discrete
 
     def hold_in_double(self) -> None:
         """Convert every parameter to an array of 64-bit floats."""
@@ -165,6 +181,10 @@ class Predictive(ABC):
         """Return :meth:`cdf_left` and :meth:`cdf`, (n,) each; the same array twice for continuous families."""
         return self.cdf_left(y), self.cdf(y)
 
+    def above(self, y: Values) -> Values:
+        """Return P(Y_i >= y_i), (n,), in [0, 1], accurate where it is small."""
+        return 1 - self.cdf_left(y)
+
     def interval_mass(self, low: Values, high: Values) -> Values:
         """Return P(low_i <= Y_i <= high_i) between two quantiles, (n,), in [0, 1]."""
         return self.cdf(high) - self.cdf_left(low)
@@ -198,6 +218,15 @@ class Predictive(ABC):
     def support_interval(self, tail: float) -> tuple[Values, Values]:
         """Return the quantiles at levels ``tail`` and 1 - ``tail``, (n,) each."""
         return self.quantile(tail), self.quantile(1 - tail)
+
+    def edges(self) -> Values:
+        """Return increasing values (n, e) between which the distribution functions are smooth: quantiles, or nearly so.
+
+        For counts, a few values in the effective support.
+        """
+        from calcheck.distributions.special import SCORES
+
+        return np.stack([self.quantile(float(level)) for level in sc.ndtr(SCORES)], axis=1)
 
     def log_prob(self, y: Values) -> Values:  # noqa: ARG002 - used by families with a density
         """Return log densities, or log probabilities for counts, (n,); -inf where y_i is impossible."""
@@ -268,3 +297,129 @@ class Predictive(ABC):
     @abstractmethod
     def kernel_norm(self, gamma: Values) -> Values:
         """Return the squared norms of the mean embeddings, E k(Y_i, Y_i') for independent copies, (n,), in (0, 1]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Derived(Predictive):
+    """Distributions of functions of targets, by sums over values with probabilities."""
+
+    base: Any  # The n distributions before
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def _own(self) -> list[Values]:
+        return [getattr(self, field.name) for field in fields(self)[1:]]
+
+    @property
+    def shape_is_known(self) -> bool:
+        return bool(self.base.shape_is_known)
+
+    @property
+    def caveat(self) -> str:
+        return str(self.base.caveat)
+
+    @property
+    def kernel_error(self) -> float:
+        return float(max(self.base.kernel_error, 1e-9))
+
+    @property
+    def display_name(self) -> str:
+        return f"{self.base.display_name}, {self.family}"
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.base.nbytes + sum(each.nbytes for each in self._own()))
+
+    def take(self, rows: Indices | slice) -> Self:
+        return type(self)(self.base.take(rows), *(each[rows] for each in self._own()))
+
+    def join(self, others: list[Self]) -> Self:
+        own = zip(*(each._own() for each in (self, *others)), strict=True)  # noqa: SLF001 - same class
+        joined = [concat_columns(list(parts), self.family) for parts in own]
+        return type(self)(self.base.join([each.base for each in others]), *joined)
+
+    def equals(self, other: Self) -> Mask:
+        same = [mine == theirs for mine, theirs in zip(self._own(), other._own(), strict=True)]
+        return np.asarray(np.logical_and.reduce([self.base.equals(other.base), *same]))
+
+    def hashes(self, key: int) -> Words:
+        return hash_rows([self.base.hashes(key), *self._own()], key)
+
+    def describe(self) -> list[str]:
+        return [f"{text}, {self.family}" for text in self.base.describe()]
+
+    def parameters(self) -> tuple[str, dict[str, Values]]:
+        raise DataError("distributions of observed targets cannot be written: omit --target-std, --clip and --rounded")
+
+    def _blocks(self) -> Iterator[Block]:
+        """Yield blocks of rows with values (b, k) or (1, k) and their probabilities (b, k), for sums over rows."""
+        return iter(self._cached) if self._cached is not None else self._made_blocks()
+
+    @cached_property
+    def _cached(self) -> list[Block] | None:
+        """All blocks if they are small; None otherwise."""
+        found, size = [], 0
+        for block in self._made_blocks():
+            found.append(block)
+            size += block[2].size
+            if size > MAX_CACHED_VALUES:
+                return None
+        return found
+
+    @abstractmethod
+    def _made_blocks(self) -> Iterator[Block]:
+        """Yield the blocks."""
+
+    def _each(self, of: Callable[[Indices, Values, Values], Values]) -> Values:
+        """Return a function of each block, (n,) or (n, r)."""
+        found = [(rows, of(rows, values, mass)) for rows, values, mass in self._blocks()]
+        result = np.empty((len(self), *found[0][1].shape[1:]))
+        for rows, part in found:
+            result[rows] = part
+        return result
+
+    @cached_property
+    def _moments(self) -> tuple[Values, Values]:
+        mean = self._each(lambda _, values, mass: np.asarray((values * mass).sum(axis=1)))
+        variance = self._each(lambda rows, values, mass: np.sum((values - mean[rows, None]) ** 2 * mass, axis=1))
+        return mean, np.sqrt(variance)
+
+    def mean(self) -> Values:
+        return self._moments[0]
+
+    def std(self) -> Values:
+        return self._moments[1]
+
+    def raw_moments(self, order: int) -> Values:
+        powers = np.arange(order + 1)
+        return self._each(lambda _, values, mass: np.sum(values[..., None] ** powers * mass[..., None], axis=1))
+
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
+        from calcheck.distributions.special import rbf
+
+        def of(_: Indices, values: Values, mass: Values) -> Values:
+            total = np.zeros((len(mass), len(points)))
+            for place in range(mass.shape[1]):
+                total += mass[:, place, None] * rbf(values[:, [place]], points, gamma)
+            return total
+
+        return self._each(of)
+
+    def kernel_norm(self, gamma: Values) -> Values:
+        def of(_: Indices, values: Values, mass: Values) -> Values:
+            total = np.zeros(len(mass))
+            for place in range(mass.shape[1]):
+                near = np.exp(-gamma[0] * (values - values[:, [place]]) ** 2)
+                total += mass[:, place] * np.sum(mass * near, axis=1)
+            return total
+
+        return self._each(of)
+
+
+def blocks_of(predictive: Any, values: int) -> Iterator[tuple[Indices, Any]]:
+    """Yield blocks of rows of distributions, for arrays with a number of values in each row."""
+    size = max(1, BLOCK_VALUES // values)
+    for start in range(0, len(predictive), size):
+        rows = np.arange(start, min(start + size, len(predictive)))
+        yield rows, predictive if len(rows) == len(predictive) else predictive.take(rows)

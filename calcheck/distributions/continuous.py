@@ -120,6 +120,10 @@ class LocationScale(Continuous):
     def cdf(self, y: Values) -> Values:
         return self.map_batches(lambda part, rows: part.standard_cdf(part.standardize(y[rows])))
 
+    def above(self, y: Values) -> Values:
+        """Return P(Y_i >= y_i), (n,): all families are symmetric."""
+        return self.map_batches(lambda part, rows: part.standard_cdf(-part.standardize(y[rows])))
+
     def central_mass(self, level: float) -> Values:
         low, high = (self.standard_cdf(np.asarray(self.standard_quantile((1 + sign * level) / 2))) for sign in (-1, 1))
         return np.broadcast_to(high - low, len(self))

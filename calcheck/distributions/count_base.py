@@ -225,6 +225,10 @@ class Counts(Predictive):
     def cdf_left(self, y: Values) -> Values:
         return self._below(np.ceil(y) - 1)
 
+    def above(self, y: Values) -> Values:
+        least = np.exp(self.log_prob(np.maximum(np.ceil(y), 0)))  # 1 - F is rounded where it is small
+        return np.where(y <= 0, 1.0, np.maximum(1 - self.cdf_left(y), least))
+
     def _below(self, last: Values) -> Values:
         """Return P(Y_i <= last_i), (n,), for positive or negative whole numbers."""
         return self._each(

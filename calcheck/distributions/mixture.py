@@ -1,22 +1,36 @@
-"""Mixtures of Gaussian predictive distributions."""
+"""Mixtures of Gaussian predictive distributions, and distributions with normal noise."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from functools import cached_property
+from math import comb
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calcheck.core import sc
 from calcheck.core.validation import require, require_moderate, require_positive
-from calcheck.distributions.continuous import Continuous
+from calcheck.distributions import special
+from calcheck.distributions.base import BLOCK_VALUES, Block, Derived
+from calcheck.distributions.continuous import Continuous, LocationScale
+from calcheck.distributions.count_base import Counts
 from calcheck.distributions.row_random import Random
-from calcheck.distributions.special import fill, normal_kernel_mean, normal_moments, shifted_moments
+from calcheck.distributions.special import NODES, REACH, SCORES
 from calcheck.errors import DataError
-from calcheck.typing import Values
+from calcheck.typing import Indices, Values
 
 ROUNDING = 1e-14  # Weights that sum to 1 within this error are not rescaled, so that selected rows keep them
 WEIGHT_ERROR = 1e-6  # Maximum error of the sum of the weights; files often have single precision
 SHOWN = 3  # Maximum number of components in a description
 MAX_BISECTIONS = 64  # Maximum bisection steps; 53 reduce an interval to neighboring floats
+HERMITE, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(24)  # Of noise that is narrow where a density is smooth
+HERMITE_WEIGHTS = HERMITE_WEIGHTS / np.sqrt(2 * np.pi)
+LENGTH = 2.5  # Length of a panel, in standard deviations of noise
+MOST_PANELS = 16  # Most parts of a panel; where it needs more, the density is smooth at the scale of the noise
+MARGIN = 4.0  # Distance from such panels, in standard deviations of noise
+MIDDLE = 0.5
+LEAST = 1e-12  # Least noise in distances, relative to the spread before
+MAX_STEPS = 100  # Iterations for quantiles
 GROUP_AXES = 2  # Number of axes of parameters: rows and components
 
 
@@ -51,7 +65,7 @@ class Mixture(Continuous):
         return np.asarray(np.sqrt(np.sum(self.weight * (self.scale**2 + away**2), axis=1)))
 
     def raw_moments(self, order: int) -> Values:
-        of_components = shifted_moments(self.loc, self.scale, normal_moments(order))
+        of_components = special.shifted_moments(self.loc, self.scale, special.normal_moments(order))
         return np.asarray(np.sum(self.weight[:, :, None] * of_components, axis=1))
 
     def rescale(self, shift: Values, factor: Values) -> "Mixture":
@@ -66,6 +80,9 @@ class Mixture(Continuous):
     def cdf(self, y: Values) -> Values:
         return np.minimum(self._below(y, 1), 1.0)
 
+    def above(self, y: Values) -> Values:
+        return np.minimum(self._below(y, -1), 1.0)
+
     def _below(self, y: Values, sign: int) -> Values:
         """Return P(Y_i < y_i) for sign 1 and P(Y_i > y_i) for sign -1, (n,), accurate for small probabilities."""
         return np.asarray(np.sum(self.weight * sc.ndtr(sign * self._standard(y)), axis=1))
@@ -74,12 +91,16 @@ class Mixture(Continuous):
         log_density = -0.5 * self._standard(y) ** 2 - np.log(self.scale) - 0.5 * np.log(2 * np.pi)
         return np.asarray(sc.logsumexp(log_density, axis=1, b=self.weight))
 
+    def edges(self) -> Values:
+        ends = self.loc[:, :, None] + self.scale[:, :, None] * special.SCORES[::2]
+        return np.sort(ends.reshape(len(self), -1), axis=1)
+
     def crps(self, y: Values) -> Values:
         """Return E|Y - y| - E|Y - Y'| / 2, computed from normal differences (E. P. Grimit et al., 2006)."""
-        score = np.sum(self.weight * _mean_distance(y[:, None] - self.loc, self.scale), axis=1)
+        score = np.sum(self.weight * mean_distance(y[:, None] - self.loc, self.scale), axis=1)
         for one in range(self.loc.shape[1]):
             away, width = self._differences(one)
-            score -= self.weight[:, one] * np.sum(self.weight * _mean_distance(away, width), axis=1) / 2
+            score -= self.weight[:, one] * np.sum(self.weight * mean_distance(away, width), axis=1) / 2
         return np.asarray(score)
 
     def _differences(self, one: int) -> tuple[Values, Values]:
@@ -112,13 +133,13 @@ class Mixture(Continuous):
         mean = np.zeros((len(self), len(points)))
         for one in range(self.loc.shape[1]):
             loc, scale, weight = (values[:, one, None] for values in (self.loc, self.scale, self.weight))
-            mean += weight * normal_kernel_mean(points[:, 0] - loc, scale, gamma[..., 0])
+            mean += weight * special.normal_kernel_mean(points[:, 0] - loc, scale, gamma[..., 0])
         return mean
 
     def kernel_norm(self, gamma: Values) -> Values:
         norm = np.zeros(len(self))
         for one in range(self.loc.shape[1]):
-            pairs = normal_kernel_mean(*self._differences(one), gamma[0])
+            pairs = special.normal_kernel_mean(*self._differences(one), gamma[0])
             norm += self.weight[:, one] * np.sum(self.weight * pairs, axis=1)
         return norm
 
@@ -126,12 +147,12 @@ class Mixture(Continuous):
         described = []
         for row in range(len(self)):
             parts = zip(self.weight[row], self.loc[row], self.scale[row], strict=True)
-            terms = [fill("{} N({}, {}²)", part) for part in parts]
+            terms = [special.fill("{} N({}, {}²)", part) for part in parts]
             described.append(" + ".join(terms[:SHOWN] + ["…"] * (len(terms) > SHOWN)))
         return described
 
 
-def _mean_distance(away: Values, scale: Values) -> Values:
+def mean_distance(away: Values, scale: Values) -> Values:
     """Return E|X| for X ~ N(away, scale^2)."""
     z = away / (np.sqrt(2) * scale)
     return np.asarray(scale * np.sqrt(2 / np.pi) * np.exp(-(z**2)) + away * sc.erf(z))
@@ -146,3 +167,193 @@ def from_logits(loc: Values, scale: Values, logits: Values) -> Mixture:
 def from_weights(loc: Values, scale: Values, weight: Values | None = None) -> Mixture:
     """Return the distributions with the given weights, or equal ones."""
     return Mixture(loc, scale, np.full(loc.shape, 1 / loc.shape[1]) if weight is None else weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy(Derived, Continuous):
+    """Distributions of targets with normal noise.
+
+    A distribution is a mixture of normal ones with the noise as standard deviation, and the nodes of a quadrature as
+    means: those of Gauss and Legendre between normal scores or, for counts, the counts themselves. In tails where their
+    distances exceed the noise, the distribution function and the density before are smooth at its scale, and those with
+    noise follow by the quadrature of Gauss and Hermite.
+    """
+
+    family: ClassVar[str] = "with noise"
+    noise: Values  # (n,), standard deviations of the noise, >= 0
+
+    def validate_targets(self, y: Values) -> None:
+        """Allow any target."""
+
+    def mean(self) -> Values:
+        return np.asarray(self.base.mean())
+
+    def std(self) -> Values:
+        return np.asarray(np.hypot(self.base.std(), self.noise))
+
+    def spread(self) -> Values:
+        return np.asarray(np.hypot(self.base.spread(), self.noise))
+
+    def edges(self) -> Values:
+        edges = self.base.edges()
+        middle = edges[:, [edges.shape[1] // 2]]
+        return np.asarray(middle + np.copysign(np.hypot(edges - middle, SCORES * self.noise[:, None]), SCORES))
+
+    def median(self) -> Values:
+        return np.asarray(self.base.median()) if isinstance(self.base, LocationScale) else self.quantile(0.5)
+
+    def _made_blocks(self) -> Iterator[Block]:
+        if isinstance(self.base, Counts):
+            yield from ((rows, k[None], mass) for rows, k, mass in self.base.masses())
+            return
+        for rows in self._rows():
+            counts = self._counts[rows]
+            part = self.base.take(rows)
+            parts = np.where(counts <= MOST_PANELS, counts, 1).max(axis=0)
+            spans = zip(SCORES[:-1], SCORES[1:], parts, strict=True)
+            steps = [np.linspace(low, high, count, endpoint=False) for low, high, count in spans]
+            scores, weights = special.panels(np.append(np.concatenate(steps), REACH)[None])
+            density = np.exp(-(scores[0] ** 2) / 2) / np.sqrt(2 * np.pi)
+            values = np.stack([part.quantile(float(level)) for level in sc.ndtr(scores[0])], axis=1)
+            yield rows, values, np.broadcast_to(weights * density, values.shape)
+
+    def _rows(self) -> Iterator[Indices]:
+        """Yield blocks of rows that need similarly many nodes."""
+        total = np.where(self._counts <= MOST_PANELS, self._counts, 1).sum(axis=1)
+        order = np.argsort(total, kind="stable")
+        size = max(1, BLOCK_VALUES // (len(NODES) * int(total.max())))
+        return (np.sort(order[start : start + size]) for start in range(0, len(order), size))
+
+    @cached_property
+    def _counts(self) -> Indices:
+        """The number of parts of each panel that the noise needs, (n, panels)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lengths = np.diff(self.base.edges(), axis=1) / (LENGTH * self.noise[:, None])
+        counts = np.ceil(np.nan_to_num(lengths, posinf=MOST_PANELS + 1))
+        return np.asarray(np.clip(counts, 1, MOST_PANELS + 1), np.intp)
+
+    @cached_property
+    def _resolved(self) -> tuple[Values, Values]:
+        """The values between which sums over nodes are right, (n,) each."""
+        if isinstance(self.base, Counts):
+            return np.full(len(self), -np.inf), np.full(len(self), np.inf)
+        edges, middle = self.base.edges(), len(SCORES) // 2
+        good = self._counts <= MOST_PANELS
+        right = middle + np.minimum.accumulate(good[:, middle:], axis=1).sum(axis=1)
+        left = middle - np.minimum.accumulate(good[:, :middle][:, ::-1], axis=1).sum(axis=1)
+        rows, margin = np.arange(len(self)), MARGIN * self.noise
+        low = np.where(left > 0, edges[rows, left] + margin, -np.inf)
+        high = np.where(right < len(SCORES) - 1, edges[rows, right] - margin, np.inf)
+        return low, high
+
+    def _sum(self, y: Values, of: Callable[[Values], Values], smooth: Callable[[Any, Values], Values]) -> Values:
+        """Return the mean of a function of (y - v) / noise over v; in smooth tails that of another, over the noise."""
+        low, high = self._resolved
+        near = (y > low) & (y < high)
+        found = np.empty(len(self))
+        for rows, values, mass in self._blocks():
+            inner = near[rows]
+            some = rows[inner]
+            if len(some):
+                at = (y[some, None] - (values if len(values) == 1 else values[inner])) / self.noise[some, None]
+                found[some] = np.sum(mass[inner] * of(at), axis=1)
+        far = np.flatnonzero(~near)
+        if len(far):
+            part, noise = self.base.take(far), self.noise[far]
+            found[far] = sum(
+                weight * smooth(part, y[far] - noise * node)
+                for node, weight in zip(HERMITE, HERMITE_WEIGHTS, strict=True)
+            )
+        return found
+
+    def cdf(self, y: Values) -> Values:
+        return np.clip(self._sum(y, sc.ndtr, lambda part, at: part.cdf(at)), 0, 1)
+
+    def above(self, y: Values) -> Values:
+        return np.clip(self._sum(y, lambda z: sc.ndtr(-z), lambda part, at: part.above(at)), 0, 1)
+
+    def log_prob(self, y: Values) -> Values:
+        low, high = self._resolved
+        scale = np.where((y > low) & (y < high), self.noise, 1.0) * np.sqrt(2 * np.pi)
+        density = self._sum(
+            y,
+            lambda z: np.exp(-(z**2) / 2),
+            lambda part, at: np.exp(part.log_prob(at)) * np.sqrt(2 * np.pi),
+        )
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(density / scale))
+
+    def quantile(self, p: float) -> Values:
+        """Return the quantiles, by Newton's method and bisection."""
+        edges = self.edges()
+        margin = 2 * REACH * self.noise
+        low, high = edges[:, 0] - margin, edges[:, -1] + margin
+        upper = p > MIDDLE
+        x = np.stack([np.interp(float(sc.ndtri(p)), SCORES, row) for row in edges])
+        fine = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(edges).max(axis=1), self.noise)
+        for _ in range(MAX_STEPS):
+            excess = (1 - p) - self.above(x) if upper else self.cdf(x) - p
+            low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                guess = x - excess / np.exp(self.log_prob(x))
+            guess = np.where((guess > low) & (guess < high), guess, (low + high) / 2)
+            done = (np.abs(guess - x) <= fine) | (high - low <= fine)
+            x = guess
+            if done.all():
+                break
+        return x
+
+    def sample(self, rng: Random, size: int) -> Values:
+        return np.asarray(self.base.sample(rng, size) + self.noise[:, None] * rng.standard_normal((len(self), size)))
+
+    def crps(self, y: Values) -> Values:
+        """Return E|Y - y| - E|Y - Y'| / 2, as sums over nodes: exact within 1e-5 noise where the noise is narrow."""
+        score = np.empty(len(self))
+        for rows, values, mass in self._blocks():
+            score[rows] = np.sum(mass * mean_distance(y[rows, None] - values, self._positive[rows, None]), axis=1)
+        return score - self._pairs
+
+    @property
+    def _positive(self) -> Values:
+        """The standard deviations of the noise, none of which is 0."""
+        return np.asarray(np.maximum(self.noise, LEAST * self.base.spread()))
+
+    @cached_property
+    def _pairs(self) -> Values:
+        """E|Y - Y'| / 2 for independent Y and Y', (n,)."""
+        found = np.empty(len(self))
+        for rows, values, mass in self._blocks():
+            total, noise = np.zeros(len(rows)), np.sqrt(2) * self._positive[rows, None]
+            for place in range(mass.shape[1]):
+                total += mass[:, place] * np.sum(mass * mean_distance(values - values[:, [place]], noise), axis=1)
+            found[rows] = total / 2
+        return found
+
+    def raw_moments(self, order: int) -> Values:
+        base, errors = self.base.raw_moments(order), special.normal_moments(order)
+        moments = [
+            sum(comb(k, j) * base[:, k - j] * self.noise**j * errors[j] for j in range(k + 1)) for k in range(order + 1)
+        ]
+        return np.stack(moments, axis=1)
+
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
+        def of(rows: Indices, values: Values, mass: Values) -> Values:
+            total = np.zeros((len(mass), len(points)))
+            for place in range(mass.shape[1]):
+                near = special.normal_kernel_mean(
+                    points[:, 0] - values[:, [place]], self.noise[rows, None], gamma[..., 0]
+                )
+                total += mass[:, place, None] * near
+            return total
+
+        return self._each(of)
+
+    def kernel_norm(self, gamma: Values) -> Values:
+        def of(rows: Indices, values: Values, mass: Values) -> Values:
+            total, noise = np.zeros(len(mass)), np.sqrt(2) * self._positive[rows, None]
+            for place in range(mass.shape[1]):
+                near = special.normal_kernel_mean(values - values[:, [place]], noise, gamma[0])
+                total += mass[:, place] * np.sum(mass * near, axis=1)
+            return total
+
+        return self._each(of)

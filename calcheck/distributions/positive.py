@@ -233,6 +233,9 @@ class Gamma(Positive):
     def cdf(self, y: Values) -> Values:
         return gamma_below(self.shape, np.maximum(y, 0) / self.scale)
 
+    def above(self, y: Values) -> Values:
+        return np.asarray(sc.gammaincc(self.shape, np.maximum(y, 0) / self.scale))
+
     def log_prob(self, y: Values) -> Values:
         """Return log densities, (n,); at y = 0, inf for shape < 1, -log(scale) for shape 1, and -inf for shape > 1."""
         at_zero = np.select([self.shape < 1, self.shape == 1], [np.inf, -np.log(self.scale)], -np.inf)
@@ -328,6 +331,9 @@ class Weibull(Positive):
 
     def cdf(self, y: Values) -> Values:
         return np.asarray(-np.expm1(-self._exponential(y)))
+
+    def above(self, y: Values) -> Values:
+        return np.exp(-self._exponential(y))
 
     def log_prob(self, y: Values) -> Values:
         """Return log densities, (n,); at y = 0, inf for c < 1, -log(scale) for c = 1, and -inf for c > 1."""
@@ -427,6 +433,9 @@ class LogNormal(Positive):
 
     def cdf(self, y: Values) -> Values:
         return np.asarray(sc.ndtr(self._score(y)))
+
+    def above(self, y: Values) -> Values:
+        return np.asarray(sc.ndtr(-self._score(y)))
 
     def log_density(self, y: Values, rows: Indices) -> Values:
         sigma, log_y = self.sigma[rows, None], np.log(y)

@@ -1,7 +1,7 @@
 """Special functions, moments and kernel means of distributions, and the numbers in their descriptions."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import comb, factorial
 from statistics import NormalDist
 
@@ -224,3 +224,21 @@ def format_plain(number: float) -> str:
     ('0.0457', '1,234', '1e+12')
     """
     return f"{number:,.0f}" if MIN_FULL <= abs(number) < MAX_FULL else f"{number:.3g}"
+
+
+REACH = 7.5  # Normal scores from -7.5 to 7.5 are integrated over
+SCORES = np.linspace(-REACH, REACH, 21)
+"""Normal scores between which distribution functions are smooth."""
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)  # Of each panel between scores
+
+
+def panels(edges: Values) -> tuple[Values, Values]:
+    """Return the nodes between edges (n, e), and their weights, (n, 12 (e - 1)) each."""
+    widths = np.diff(edges, axis=1)[:, :, None]
+    nodes = edges[:, :-1, None] + widths * (1 + NODES) / 2
+    return nodes.reshape(len(edges), -1), (widths * WEIGHTS / 2).reshape(len(edges), -1)
+
+
+def columns(of: Callable[[Values], Values], values: Values) -> Values:
+    """Return a function of (n,) values for each column of (n, k) values."""
+    return np.stack([of(column) for column in values.T], axis=1)

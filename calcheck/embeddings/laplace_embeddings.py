@@ -77,7 +77,7 @@ def _of_parameters(predictive: Predictive, gamma: tuple[float, ...]) -> LaplaceE
     if isinstance(predictive, Independent):
         pairs = zip(predictive.marginals, gamma, strict=True)
         return ProductEmbeddings([laplace_embeddings(marginal, (each,)) for marginal, each in pairs])
-    if predictive.targets > 1:
+    if predictive.targets > 1 or (predictive.has_atoms and not predictive.is_discrete):
         raise DataError(
             f"a laplace kernel on targets has no closed form for {predictive.display_name} distributions. Pass"
             " --kernel-y rbf, or predictions given by samples"

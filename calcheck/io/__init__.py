@@ -61,7 +61,7 @@ def read(
     **columns
         Further fields of :class:`calcheck.io.column_names.ColumnOptions`: ``truth``, ``join_on``, ``model``,
         ``filter`` (also as a mapping), ``error_dist``, ``min_std``, ``crossing`` (``"sort"`` sorts quantiles that
-        cross).
+        cross); and how targets were observed: ``target_std``, ``clip=(low, high)``, ``rounded``.
 
     Returns
     -------

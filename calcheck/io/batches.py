@@ -125,6 +125,7 @@ class Scan:
     truth: JoinedColumn | None = None
     start: int = 0  # The number of the first row, in a partition
     part: bool = False  # Whether this is a partition of a larger file, which may be empty
+    observed: bool = True  # Whether distributions are those of observed targets, if options say how these were observed
     read: int = field(default=0, init=False)
     n_dropped: int = field(default=0, init=False)
     n_clipped: int = field(default=0, init=False)
@@ -251,9 +252,16 @@ class Scan:
         try:
             predictive, raised = predictive_of(roles, arrays, self.options.min_std)
             self.n_clipped += raised
+            observation = None
+            if roles.observed is not None and predictive is not None:
+                observation = roles.observed.observation(arrays, len(predictive))
+                arrays |= {"y": observation.targets(arrays["y"])} if "y" in arrays else {}
+                observation = observation.with_keys(predictive)
+                predictive = observation.distributions(predictive) if self.observed else predictive
             return Predictions(
                 y=arrays.get("y"),
                 predictive=predictive,
+                observation=None if self.observed else observation,
                 x=arrays.get("x"),
                 has_embedding=roles.has_embedding,
                 id=id_,

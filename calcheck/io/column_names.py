@@ -140,6 +140,21 @@ class ColumnOptions:
         " that depend on it are omitted.",
     )
     min_std: float | None = option(None, "Minimum standard deviation: smaller values are raised to it.")
+    target_std: str | None = option(
+        None,
+        "Standard deviation of the measurement errors of targets, which are part of what is observed, and not of what"
+        " is predicted.",
+        metavar="COLUMN|NUMBER",
+    )
+    clip: str | None = option(
+        None,
+        "Limits at which observed targets are clipped, after measurement errors: 0,5, or ,5 for an upper limit only;"
+        " also columns. Also for detection limits.",
+        metavar="LOW,HIGH",
+    )
+    rounded: str | None = option(
+        None, "Step to whose multiples observed targets are rounded, at last.", metavar="COLUMN|NUMBER"
+    )
     crossing: Literal["raise", "sort"] = option(
         "raise", "Rows whose quantiles cross: raise an error, or sort the quantiles and report how many rows."
     )
@@ -166,6 +181,8 @@ class ColumnOptions:
             raise OptionError(f"--min-std raises standard deviations, but {without_std[0]} has none")
         if self.error_dist is not None and without_std:
             raise OptionError(f"--error-dist applies to means and standard deviations, not to {without_std[0]}")
+        if self.clip is not None and self.clip.count(",") != 1:
+            raise OptionError(f"--clip takes two limits, of which one may be empty: 0,5 or ,5. Got {self.clip!r}")
         if self.param and not self.dist:
             raise OptionError("--param needs --dist, which defines the parameters")
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,9 @@ from calcheck.errors import DataError, ValuesError
 from calcheck.io.arrow_columns import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
 from calcheck.report import FileRole
 from calcheck.typing import AnyArray, Floats, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions.observed import Observation
 
 Arrays = dict[str, AnyArray]
 
@@ -119,6 +122,48 @@ class IntervalsRole:
 Distributions: TypeAlias = GaussianRole | ResidualRole | ParametersRole | SamplesRole | QuantilesRole | IntervalsRole
 
 
+OBSERVED = ("target-std", "clip", "rounded")
+"""The options that say how targets were observed."""
+Given: TypeAlias = "str | float | None"
+"""A column, a number, or nothing."""
+
+
+@dataclass(frozen=True)
+class ObservationRole:
+    """Columns or numbers that say how targets were observed."""
+
+    noise: Given = None
+    low: Given = None
+    high: Given = None
+    step: Given = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns among them."""
+        return tuple(each for each in (self.noise, self.low, self.high, self.step) if isinstance(each, str))
+
+    def arguments(self) -> dict[str, str]:
+        """Return the columns or numbers by option."""
+        clip = ",".join("" if each is None else _given(each) for each in (self.low, self.high))
+        found = {"target-std": self.noise, "clip": None if clip == "," else clip, "rounded": self.step}
+        return {name: _given(each) for name, each in found.items() if each is not None}
+
+    def observation(self, arrays: Arrays, count: int) -> "Observation":
+        """Return how the targets of a number of rows were observed."""
+        from calcheck.distributions.observed import Observation
+
+        def values(given: Given) -> Values | None:
+            if given is None:
+                return None
+            return np.full(count, given) if isinstance(given, float) else np.asarray(arrays[given], np.float64)
+
+        return Observation(values(self.noise), values(self.low), values(self.high), values(self.step))
+
+
+def _given(each: str | float) -> str:
+    return each if isinstance(each, str) else f"{each:.15g}"
+
+
 def columns_of(role: Distributions | None) -> tuple[str, ...]:
     """Return the columns that describe the distributions."""
     match role:
@@ -155,6 +200,7 @@ class Roles:
     tool: str = ""  # The tool whose column names these are; empty if unknown
     keys: tuple[str, ...] = ()  # Columns that identify rows in files of that tool
     unusual: bool = False  # Whether the columns were found by names that are less common, so that reports state them
+    observed: ObservationRole | None = None  # How the targets were observed
 
     def described_columns(self) -> dict[str, str]:
         """Return the column names of each role, for reports."""
@@ -176,6 +222,7 @@ class Roles:
                 described |= {"lower": list_names(lower), "upper": list_names(upper), "levels": _listed(levels)}
             case None:
                 pass
+        described |= {} if self.observed is None else self.observed.arguments()
         if self.x:
             described["x"] = list_names(self.x)
         if self.id:
@@ -204,6 +251,8 @@ class Roles:
                 arguments += ["--samples", ",".join(filter(None, patterns))] if None not in patterns else []
             case None:
                 pass
+        observed = {} if self.observed is None else self.observed.arguments()
+        arguments += [word for name, given in observed.items() for word in (f"--{name}", given)]
         return [*arguments, *self._explicit_inputs(names)]
 
     def _explicit_inputs(self, names: list[str]) -> list[str]:
@@ -259,6 +308,7 @@ def columns_read(roles: Roles, also: Iterable[str] = ()) -> list[str]:
     """Return the columns that a scan needs, without duplicates."""
     wanted = [*roles.target, *roles.x, *columns_of(roles.predictive)]
     wanted += [roles.id] if roles.id else []
+    wanted += [] if roles.observed is None else roles.observed.columns
     wanted += also
     return list(dict.fromkeys(wanted))
 
@@ -267,6 +317,8 @@ def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
     """Return the array of each role: (n,), or (n, t) for several targets; x is (n, d)."""
     arrays: Arrays = {"y": _columns(table, roles.target)} if roles.target else {}
     arrays |= _predictive_arrays(table, roles.predictive)
+    observed = () if roles.observed is None else roles.observed.columns
+    arrays |= {name: to_floats(table[name], name) for name in observed}
     return {**arrays, "x": _inputs(table, roles)} if roles.x else arrays
 
 

@@ -70,6 +70,7 @@ class FileSource(Source):
     grouping: bool = False
     inputs: bool = True  # Whether inputs and embeddings are read
     repeated: bool = False  # Whether keys may be repeated
+    observed: bool = True  # Whether distributions are those of observed targets, if options say how these were observed
     start: int | None = None  # The number of the first row, if this source is one of the `parts` of another
     _passed: Scan | None = field(default=None, init=False)
 
@@ -201,6 +202,7 @@ class FileSource(Source):
             embedding=self.embedding,
             truth=self.truth,
             start=self.start or 0,
+            observed=self.observed,
             part=self.start is not None,
         )
 
@@ -419,6 +421,7 @@ class FileSource(Source):
             *roles.x,
             *roles.keys,
             *filter(None, [roles.id]),
+            *(() if roles.observed is None else roles.observed.columns),
         }
 
     def unused_columns(self) -> tuple[list[str], list[str]]:
@@ -433,6 +436,7 @@ class FileSource(Source):
         roles = self.roles
         used = {*roles.target, *column_roles.columns_of(roles.predictive), *roles.keys, roles.id}
         used |= set(roles.x) if roles.has_embedding else set()
+        used |= set() if roles.observed is None else set(roles.observed.columns)
         return [name for name in roles.narrow if name not in used]
 
     def explicit(self) -> list[str]:

@@ -50,6 +50,9 @@ class ColumnArguments(TypedDict, total=False):
     join_on: Names
     model: str
     filter: Mapping[str, Any] | list[str]
+    target_std: str | float | ArrayLike
+    clip: str | Sequence[str | float | ArrayLike | None]
+    rounded: str | float | ArrayLike
     error_dist: Literal["normal", "t6"]
     min_std: float
     crossing: Literal["raise", "sort"]
@@ -90,6 +93,10 @@ class Arguments:
             self._options["target"] = self._column(Y, value)
         elif name == "param":
             self._options[name] = tuple(self._parameters(value))
+        elif name in ("target_std", "rounded"):
+            self._options[name] = self._given(name, value)
+        elif name == "clip" and not isinstance(value, str):
+            self._options[name] = ",".join(self._limits(value))
         elif name == "level":
             self._options[name] = levels_of(value)
         elif name == "filter":
@@ -109,6 +116,19 @@ class Arguments:
             raise OptionError(msg)
         self.arrays[name] = values
         return name
+
+    def _given(self, name: str, value: Any) -> str:
+        """Return the text of a column, a number or an array."""
+        if isinstance(value, str):
+            return value
+        return f"{float(value):.17g}" if not hasattr(value, "__len__") else self._column(name, value)
+
+    def _limits(self, value: Any) -> list[str]:
+        """Return the texts of two limits, empty for None."""
+        if not isinstance(value, (list, tuple)) or len(value) != 2:  # noqa: PLR2004 - a pair
+            raise OptionError(f"clip takes two limits, of which one may be None: (0, 5) or (None, 5), got {value!r}")
+        names = "clip_low", "clip_high"
+        return ["" if each is None else self._given(name, each) for name, each in zip(names, value, strict=True)]
 
     def _parameters(self, value: Any) -> list[str]:
         """Return parameters of a family as ``NAME=COLUMN``."""

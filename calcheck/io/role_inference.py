@@ -113,7 +113,8 @@ def find_roles(
     wide |= set(column_roles.columns_of(predictive)) if column_roles.is_wide(predictive) else set()
     narrow = _shown(columns.schema, x, wide, (*target, *column_roles.columns_of(predictive)))
     keys = tuple(name for name in KEYS.get(tool, ()) if name in columns.names)
-    roles = column_roles.Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
+    observed = finder.observed(has_location=not error and not isinstance(predictive, column_roles.ResidualRole))
+    roles = column_roles.Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys, observed=observed)
     return replace(roles, unusual=not options.names_form and not tool and _is_unusual(roles))
 
 
@@ -214,6 +215,30 @@ class _Finder:
         if self.options.id:
             return self.columns.existing("id", self.options.id)
         return "id" if "id" in self.columns.names else None
+
+    def observed(self, *, has_location: bool) -> column_roles.ObservationRole | None:
+        """Return the columns or numbers that say how targets were observed; None if nothing says it."""
+        options = self.options
+        if not (options.target_std or options.clip or options.rounded):
+            return None
+        if not has_location and (options.clip or options.rounded):
+            raise DataError("--clip and --rounded need targets, and there are errors y - mean. Pass targets and means")
+        low, high = (options.clip or ",").split(",")
+        return column_roles.ObservationRole(
+            self._given("target_std", options.target_std),
+            self._given("clip", low.strip()),
+            self._given("clip", high.strip()),
+            self._given("rounded", options.rounded),
+        )
+
+    def _given(self, role: str, text: str | None) -> column_roles.Given:
+        """Return a column or a number; None for an empty text."""
+        if not text:
+            return None
+        try:
+            return text if text in self.columns.names else float(text)
+        except ValueError:
+            return self.columns.existing(flag_of(role), text)
 
     def predictive(self) -> tuple[column_roles.Distributions | None, str]:
         """Return the role of the predictive distributions, and the tool with such column names."""

@@ -69,11 +69,11 @@ class Nll(MeanMetric):
 
     def measure(self, predictive: Predictive) -> Literal["densities", "masses"]:
         """Return what the likelihoods of distributions are."""
-        return "masses" if predictive.is_discrete or self.discretise else "densities"
+        return "masses" if predictive.has_masses or self.discretise else "densities"
 
     def compute(self, rows: Predictions) -> RowResults:
         predictive = rows.distributions()
-        discretised = self.discretise and not predictive.is_discrete
+        discretised = self.discretise and not predictive.has_masses
         loss = -scores.log_likelihoods(rows, discretised=discretised)
         details: NllDetails = {}
         if predictive.targets == 1 and predictive.normal() is not None and not discretised:

@@ -178,7 +178,8 @@ class ShiftScale(Step):
         return predictive.rescale(self.shift * predictive.spread(), np.full(len(rows), self.factor))
 
     def describe(self) -> str:
-        return f"predictions {self.shift:+.4g} uncertainties, uncertainties × {self.factor:.4g}"
+        scaled = f"uncertainties × {self.factor:.4g}"
+        return f"predictions {self.shift:+.4g} uncertainties, {scaled}" if self.shift else scaled
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -228,7 +228,7 @@ class CrossValidation:
         try:
             with np.errstate(all="ignore"):  # scores that are not finite become a reason
                 rows = self.rows if method.name == NONE else self.corrected(method)
-                scores = self.row_score.compute(rows)
+                scores = self.row_score.compute(rows.observed())
         except RefusedError:
             raise
         except (DataError, NumericalError) as error:

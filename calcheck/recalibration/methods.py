@@ -25,6 +25,8 @@ MOST_KNOTS = 200  # Maximum number of inner knots of the map of probabilities
 SMALLEST, LARGEST = 2.0**-1000, 1 - 2.0**-53  # Range of PIT values, which are 0 or 1 by rounding only
 MOST_FAR = 0.1  # Maximum share of targets so far out that their probability is 0 or 1, which ends the known quantiles
 FEW_FAR = 3  # Number of such targets that are always allowed
+OBSERVED_METHODS = ("scale", "shift-scale")
+"""The methods that are fitted to targets that were observed with noise, clipped or rounded."""
 FLOOR = 1e-300  # Smallest mass of a target
 ROUNDING = 1e-9  # Tolerance for rounding of a rank
 
@@ -72,6 +74,30 @@ def _most_likely(predictive: LocationScale, z: Values) -> map_steps.ShiftScale:
     start = [middle, math.log(max(float(np.median(np.abs(z - middle))), 1e-12))]
     best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 2000})
     return map_steps.ShiftScale(shift=float(best.x[0]), factor=math.exp(best.x[1]))
+
+
+def fit_observed(rows: Predictions, name: str) -> map_steps.ShiftScale:
+    """Return the scaling, or the shift and the scaling, of predictions by which observed targets are most likely.
+
+    For draws, which have no density, these have the smallest CRPS.
+    """
+    from scipy.optimize import minimize
+
+    if name not in OBSERVED_METHODS or rows.observation is None:
+        raise DataError(f"with --target-std, --clip or --rounded, only {' and '.join(OBSERVED_METHODS)} are fitted")
+    predictive, y, of = rows.distributions().load(), rows.targets().reshape(len(rows)), rows.observation.distributions
+    spread, ones = predictive.spread(), np.ones(len(rows))
+
+    def loss(parameters: Values) -> float:
+        shift = parameters[1] if len(parameters) > 1 else 0.0
+        moved = of(predictive.rescale(shift * spread, np.exp(np.clip(parameters[0], -20, 20)) * ones))
+        return float(np.mean(-moved.log_prob(y) if predictive.n_draws is None else moved.crps(y)))
+
+    start = np.zeros(1 if name == OBSERVED_METHODS[0] else 2)
+    best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-10, "maxiter": 400})
+    if not np.isfinite(best.fun):
+        raise DataError("some targets are impossible for all shifts and factors that were tried")
+    return map_steps.ShiftScale(shift=float(best.x[1]) if len(start) > 1 else 0.0, factor=math.exp(best.x[0]))
 
 
 def fit_local(rows: Predictions, options: FitOptions) -> map_steps.Local:
@@ -340,7 +366,7 @@ class Method:
 
     def _fitted(self, rows: Predictions, options: FitOptions) -> Iterator[tuple[map_steps.AnyStep, Predictions]]:
         for place, each in enumerate(self.steps):
-            step = each.fit(rows, options)
+            step = each.fit(rows, options) if rows.observation is None else fit_observed(rows, each.name)
             yield step, rows
             rows = step.apply(rows) if place + 1 < len(self.steps) else rows
 

@@ -40,7 +40,7 @@ class Uniforms:
 @cached
 def uniforms(rows: Predictions) -> Uniforms | None:
     """Return random numbers that the rows themselves seed; None where no distribution has atoms."""
-    if not rows.distributions().is_discrete:
+    if not rows.distributions().has_atoms:
         return None
     return Uniforms(RowRandom(row_keys(rows, SEED)).random(len(rows)))
 
@@ -58,7 +58,7 @@ def width_ratios(rows: Predictions, level: float, uniform: Uniforms | None) -> V
 @cached
 def level_unit(predictive: Predictive, level: float) -> float | None:
     """Return the distance of limits from the middle at a level, relative to that at 90 %; None if it differs by row."""
-    if predictive.n_draws is not None or predictive.is_discrete:
+    if predictive.n_draws is not None or predictive.has_atoms:
         return normal_score(level) / normal_score(LEVEL)
     own, base = _reach(predictive, level), _reach(predictive, LEVEL)
     if not own or len(own) != len(base):
@@ -143,12 +143,13 @@ def _ratios(y: Values, middle: Values, low: Values, high: Values) -> Values:
 
 def shares_up_to(rows: Predictions, level: float, factors: Values, others: tuple[Values, ...]) -> list[Values]:
     """Return the share of each row whose ratio is up to each factor, (n, k), and those of other ratios, (n,) each."""
-    if not rows.distributions().is_discrete:
+    if not rows.distributions().has_atoms:
         ratios = (width_ratios(rows, level, None), *others)
         return [np.asarray(each[:, None] <= factors, np.float64) for each in ratios]
     left, right = (each[:, None] for each in pit(rows))
     low, high = (ndtr(side * factors * normal_score(level)) for side in (-1, 1))
-    return [np.clip((np.minimum(right, high) - np.maximum(left, low)) / (right - left), 0, 1)]
+    inside, jump = np.minimum(right, high) - np.maximum(left, low), right - left
+    return [np.clip(np.divide(inside, jump, out=(inside >= 0).astype(np.float64), where=jump > 0), 0, 1)]
 
 
 def role_ratios(rows: Predictions, level: float) -> list[Values]:

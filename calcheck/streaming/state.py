@@ -13,6 +13,7 @@ from calcheck.execution.run import Run, reduce_batches, run_settings
 from calcheck.inference.metric_protocol import FittedMetric
 from calcheck.inference.null_distribution import FEW_REPLICATES, batch_replicates
 from calcheck.inference.p_values_and_verdicts import NO_REPLICATES, StatedShape, basis_of, overall_verdict
+from calcheck.io.column_roles import OBSERVED
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
@@ -340,6 +341,10 @@ def _difference(first: State, other: State) -> str:
         return f"the metrics differ: {' and '.join(more)}"
     for what, one, two in (
         ("predictive distributions", first.input.predictive, other.input.predictive),
+        *(
+            (f"observed targets (--{name})", *(each.input.columns.get(name) for each in (first, other)))
+            for name in OBSERVED
+        ),
         ("replicates (--replicates)", first.replicates, other.replicates),
     ):
         if one != two:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from calcheck.errors import DataError, FileError, Message
 from calcheck.evaluation import data_warnings, evaluate
@@ -21,6 +21,7 @@ from calcheck.storage.report_json import read_map, write_map
 from calcheck.studies import Answer, Request
 from calcheck.studies.recalibrate.options import CorrectionOptions, RecalibrationOptions
 
+SourceT = TypeVar("SourceT", bound=Source)
 BEFORE, AFTER = "before", "after"
 OUT_OF_FOLD, OTHER = "out of fold", "other rows"
 JUDGES = ("zms", "width-factor", "ence", "cv", "ece", "coverage", "nll", "crps", "cce", "sharpness")
@@ -62,6 +63,11 @@ def run(request: Request) -> Answer:
     return Answer(report, (found,), source)
 
 
+def unobserved(source: SourceT) -> SourceT:
+    """Return a source with the distributions of targets before these were observed, which are what is corrected."""
+    return replace(source, observed=False) if isinstance(source, FileSource) else source
+
+
 def with_inputs(options: RecalibrationOptions, inputs: str | None, by: Sequence[str] | None) -> RecalibrationOptions:
     """Return options of a correction that depends on the columns of ``--inputs``, unless it names others."""
     if inputs is None or by:
@@ -86,7 +92,7 @@ def _require_outputs(request: Request, files: CorrectionOptions, *sources: Sourc
 
 def _write(request: Request, file: Any, found: corrections.RecalibrationMap, path: str) -> None:
     """Write the corrected predictions of a file with all their other columns, in batches."""
-    source = replace(request.open(file, None, narrow=True, also=found.columns), contents="any")
+    source = unobserved(replace(request.open(file, None, narrow=True, also=found.columns), contents="any"))
     counts = {"rows": 0, "outside": 0}
 
     def corrected() -> Iterator[Predictions]:
@@ -113,6 +119,7 @@ def recalibrate(
     run: Run | None = None,
 ) -> tuple[Report, corrections.RecalibrationMap]:
     """Return which correction helps, what it changes on rows that were not used to fit it, and the correction."""
+    source, other = unobserved(source), None if other is None else unobserved(other)
     study = _Study(source, options or RecalibrationOptions(), run or Run())
     chosen = study.chosen
     metrics = judges() if metrics is None else metrics
@@ -274,7 +281,7 @@ def _judged(
     stages = {BEFORE: before, AFTER: after} if after is not before else {BEFORE: before}
     noticed: tuple[Message, ...] = ()
     for stage, rows in stages.items():
-        report = evaluate(InMemory(rows), metrics, run=run.prefixed(stage))
+        report = evaluate(InMemory(rows.observed()), metrics, run=run.prefixed(stage))
         subset: dict[str, Any] = {"rows": which, "stage": stage}
         noticed = noticed or dependent_rows(report.results)
         yield replace(report, results=tuple(_with_one_notice(each, noticed, subset) for each in report.results))
@@ -308,7 +315,7 @@ def judge_map(
     run: Run | None = None,
 ) -> Report:
     """Return metrics of predictions before and after a correction that was fitted to other rows."""
-    run = run or Run()
+    run, source = run or Run(), unobserved(source)
     info, rows = source.input_info(), source.predictions()
     known = {file.sha256 for file in found.fitted_on}
     if same := [file.path for file in info.files if file.sha256 in known]:

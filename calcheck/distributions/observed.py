@@ -1,0 +1,430 @@
+"""Distributions of targets as they were observed: with noise, clipped, and rounded."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from calcheck.core import sc
+from calcheck.core.validation import require, require_finite, require_positive
+from calcheck.distributions.base import Block, Derived, Predictive, blocks_of
+from calcheck.distributions.continuous import Continuous, Gaussian
+from calcheck.distributions.count_base import Counts
+from calcheck.distributions.mixture import Mixture, Noisy
+from calcheck.distributions.quantiles import Intervals, Quantiles
+from calcheck.distributions.row_random import Random, RowRandom, Words
+from calcheck.distributions.samples import Samples
+from calcheck.distributions.special import NODES, SCORES, columns, panels
+from calcheck.errors import DataError
+from calcheck.typing import AnyArray, Indices, Values
+
+SEED = 0x0B5E  # Of the noise that is added to draws
+ON_GRID = 1e-2  # Maximum distance of a target from the grid, in steps; of single precision
+AT_LIMIT = 1e-6  # Maximum relative distance of a target beyond a limit; of single precision
+MOST_POINTS = 1 << 10  # Most points of the grid of rounded targets on each side of the median
+MAX_CACHED_VALUES = 1 << 23  # Maximum numbers in cached sums, 64 MiB
+TINY = 1e-290  # Probability below which logarithms are those of densities
+LEAST_STD = 1e-30  # Least standard deviation where nearly all targets are equal, relative to that before
+STEEP = 1e-3  # Step of the slope of log densities, in standard deviations
+MIDDLE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """How the targets of n rows were observed: first noise is added, then they are clipped, then rounded."""
+
+    noise: Values | None = None  # (n,), standard deviations of measurement errors, >= 0
+    low: Values | None = None  # (n,), limits below which targets are recorded as the limit; may be infinite
+    high: Values | None = None  # (n,), limits above which they are
+    step: Values | None = None  # (n,), distances of the grid to which targets are rounded, > 0
+    keys: Words | None = None  # (n,), seeds of the noise of draws; by default, hashes of these
+
+    def __post_init__(self) -> None:
+        if self.noise is not None:
+            require_finite("target-std", self.noise)
+            require("target-std", self.noise >= 0, "must be nonnegative")
+        for limit in (self.low, self.high):
+            require("clip", np.ones(1, np.bool_) if limit is None else ~np.isnan(limit), "must be numbers")
+        if self.low is not None and self.high is not None:
+            require("clip", self.low < self.high, "must be a lower limit and a larger upper limit")
+        if self.step is not None:
+            require_positive("rounded", self.step)
+
+    def with_keys(self, predictive: Predictive) -> Self:
+        """Return the same with noise of draws that remains if these are moved or scaled."""
+        return self if predictive.n_draws is None else replace(self, keys=predictive.hashes(SEED))
+
+    def _arrays(self) -> dict[str, AnyArray]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: each for name, each in values.items() if each is not None}
+
+    def __len__(self) -> int:
+        """Return the number of rows, n."""
+        return len(next(iter(self._arrays().values())))
+
+    def take(self, rows: Indices | slice) -> Self:
+        """Return those of the selected rows."""
+        return replace(self, **{name: values[rows] for name, values in self._arrays().items()})
+
+    def join(self, others: list[Self]) -> Self:
+        """Return those of these rows followed by others."""
+        parts = [self, *others]
+        return replace(
+            self, **{name: np.concatenate([getattr(each, name) for each in parts]) for name in self._arrays()}
+        )
+
+    def _limits(self, count: int) -> tuple[Values, Values]:
+        """Return the limits, (n,) each; infinite where there are none."""
+        return (
+            np.full(count, -np.inf) if self.low is None else self.low,
+            np.full(count, np.inf) if self.high is None else self.high,
+        )
+
+    def targets(self, y: Values) -> Values:
+        """Return targets (n,) at exactly the limits and points of the grid that they are at up to single precision."""
+        if y.ndim != 1:
+            raise DataError(f"--target-std, --clip and --rounded apply to one target, and there are {y.shape[-1]}")
+        low, high = self._limits(len(y))
+        if self.step is not None:
+            steps = y / self.step
+            rule = "must be multiples of --rounded"
+            require("y", np.abs(steps - np.rint(steps)) <= ON_GRID, rule)
+            y, low, high = (round_to(each, self.step) for each in (y, low, high))
+        near = np.clip(y, low, high)
+        outside = np.abs(y - near) > AT_LIMIT * np.maximum(np.abs(near), 1e-75)
+        require("y", ~outside, "must lie within the limits of --clip")
+        return near
+
+    def distributions(self, predictive: Predictive) -> Predictive:
+        """Return the distributions of observed targets, given those of the targets themselves."""
+        if predictive.targets > 1:
+            msg = f"--target-std, --clip and --rounded apply to one target, and there are {predictive.targets}"
+            raise DataError(msg)
+        if self.noise is not None:
+            predictive = add_noise(predictive, self.noise, self.keys)
+        if self.low is not None or self.high is not None:
+            predictive = clip(predictive, *self._limits(len(predictive)))
+        return predictive if self.step is None else round_distributions(predictive, self.step)
+
+
+def round_to(values: Values, step: Values) -> Values:
+    """Return the nearest multiples of a step, those above if two are equally near; infinite values stay."""
+    return np.asarray(np.floor(values / step + 0.5) * step + 0.0)
+
+
+def add_noise(predictive: Predictive, noise: Values, keys: Words | None = None) -> Predictive:
+    """Return the distributions of targets with normal noise.
+
+    Normal distributions and mixtures of them stay such. Each draw gets noise of its own, which keeps draws and target
+    exchangeable. The distance of a quantile or a limit from the median becomes the root of the sum of its square and
+    that of the noise at the same level, which is exact for normal distributions.
+
+    Shapes: noise (n,).
+    """
+    match predictive:
+        case Gaussian():
+            return replace(predictive, scale=np.hypot(predictive.scale, noise))
+        case Mixture():
+            return replace(predictive, scale=np.hypot(predictive.scale, noise[:, None]))
+        case Samples():
+            random = RowRandom(predictive.hashes(SEED) if keys is None else keys)
+            return Samples(predictive.draws + noise[:, None] * random.standard_normal(predictive.draws.shape))
+        case Quantiles():
+            middle = predictive.quantile(0.5)[:, None]
+            away = predictive.values - middle
+            reach = np.hypot(away, sc.ndtri(predictive.levels) * noise[:, None])
+            return replace(predictive, values=middle + np.copysign(reach, predictive.levels - 0.5))
+        case Intervals():
+            return _noisy_intervals(predictive, noise)
+        case Counts():
+            require_positive("target-std", noise)
+    return Noisy(predictive, noise)
+
+
+def _noisy_intervals(intervals: Intervals, noise: Values) -> Intervals:
+    """Return intervals whose limits are farther from the point prediction, or from the middle if that is outside."""
+    middle = (intervals.lower + intervals.upper) / 2
+    if not np.isfinite(middle).all():
+        raise DataError("intervals without a limit on one side have no middle, so --target-std cannot make them wider")
+    if intervals.point is not None:
+        point = intervals.point[:, None]
+        middle = np.where((intervals.lower <= point) & (point <= intervals.upper), point, middle)
+    reach = sc.ndtri((1 + intervals.levels) / 2) * noise[:, None]
+    lower, upper = (np.hypot(limit - middle, reach) for limit in (intervals.lower, intervals.upper))
+    return replace(intervals, lower=middle - lower, upper=middle + upper)
+
+
+def _map_values(predictive: Predictive, of: Callable[[Values], Values]) -> Predictive | None:
+    """Return distributions given by draws, quantiles or limits, mapped by a nondecreasing function; None for others."""
+    match predictive:
+        case Samples():
+            return Samples(of(predictive.draws))
+        case Quantiles():
+            return replace(predictive, values=of(predictive.values))
+        case Intervals():
+            point = None if predictive.point is None else of(predictive.point[:, None])[:, 0]
+            return replace(predictive, lower=of(predictive.lower), upper=of(predictive.upper), point=point)
+    return None
+
+
+def clip(predictive: Predictive, low: Values, high: Values) -> Predictive:
+    """Return the distributions of targets clipped at limits, (n,) each, which may be infinite."""
+    mapped = _map_values(predictive, lambda values: np.clip(values, low[:, None], high[:, None]))
+    return Clipped(predictive, low, high) if mapped is None else mapped
+
+
+def round_distributions(predictive: Predictive, step: Values) -> Predictive:
+    """Return the distributions of targets rounded to multiples of a step, (n,)."""
+    mapped = _map_values(predictive, lambda values: round_to(values, step[:, None]))
+    return Rounded(predictive, step) if mapped is None else mapped
+
+
+def _densities(predictive: Predictive, values: Values) -> Values:
+    """Return the densities at values (n, k)."""
+    return np.exp(columns(predictive.log_prob, values))
+
+
+def _log_mass(mass: Values, base: Predictive, at: Values, side: int) -> Values:
+    """Return the log probability beyond a value; of tiny ones, by the density and its slope there."""
+    far = mass < TINY
+    with np.errstate(divide="ignore"):
+        found = np.log(mass)
+    if isinstance(base, Gaussian):
+        return np.where(far, sc.log_ndtr(-side * base.standardize(at)), found)
+    if far.any() and isinstance(base, Continuous):
+        part, y = base.take(np.flatnonzero(far)), at[far]
+        step = STEEP * part.spread()
+        density = part.log_prob(y)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found[far] = density - np.log((density - part.log_prob(y + side * step)) / step)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Mapped(Derived):
+    """Distributions of targets that were changed by a nondecreasing function, which also gives their quantiles."""
+
+    @property
+    def has_atoms(self) -> bool:
+        return True
+
+    @abstractmethod
+    def _map(self, values: Values) -> Values:
+        """Return recorded values, (n, k)."""
+
+    def _each_mapped(self, *values: Values) -> tuple[Values, ...]:
+        return tuple(self._map(each[:, None])[:, 0] for each in values)
+
+    def median(self) -> Values:
+        return self._each_mapped(self.base.median())[0]
+
+    def quantile(self, p: float) -> Values:
+        return self._each_mapped(self.base.quantile(p))[0]
+
+    def central_interval(self, level: float) -> tuple[Values, Values]:
+        low, high = self._each_mapped(*self.base.central_interval(level))
+        return low, high
+
+    def support_interval(self, tail: float) -> tuple[Values, Values]:
+        low, high = self._each_mapped(*self.base.support_interval(tail))
+        return low, high
+
+    def sample(self, rng: Random, size: int) -> Values:
+        return self._map(self.base.sample(rng, size))
+
+    def std(self) -> Values:
+        """Return the standard deviations; tiny ones where nearly all targets are recorded as the same number."""
+        return np.asarray(np.maximum(super().std(), LEAST_STD * self.base.spread()))
+
+
+@dataclass(frozen=True, eq=False)
+class Clipped(_Mapped):
+    """Distributions with the probability beyond limits at the limits."""
+
+    family: ClassVar[str] = "clipped"
+    low: Values  # (n,), lower limits; may be infinite
+    high: Values  # (n,), upper limits
+
+    def _map(self, values: Values) -> Values:
+        return np.clip(values, self.low[:, None], self.high[:, None])
+
+    @property
+    def has_masses(self) -> bool:
+        return bool(self.base.has_masses)
+
+    def validate_targets(self, y: Values) -> None:
+        require("y", (y >= self.low) & (y <= self.high), "must lie within the limits of --clip")
+        self.base.validate_targets(np.where((y > self.low) & (y < self.high), y, 0.0))
+
+    def cdf(self, y: Values) -> Values:
+        return self.cdf_limits(y)[1]
+
+    def cdf_left(self, y: Values) -> Values:
+        return self.cdf_limits(y)[0]
+
+    def cdf_limits(self, y: Values) -> tuple[Values, Values]:
+        left, right = self.base.cdf_limits(y)
+        left = np.where(y <= self.low, 0.0, np.where(y > self.high, 1.0, left))
+        return left, np.where(y < self.low, 0.0, np.where(y >= self.high, 1.0, right))
+
+    def above(self, y: Values) -> Values:
+        return np.where(y <= self.low, 1.0, np.where(y > self.high, 0.0, self.base.above(y)))
+
+    def log_prob(self, y: Values) -> Values:
+        """Return log densities, and log probabilities at the limits."""
+        inside = np.where((y >= self.low) & (y <= self.high), self.base.log_prob(y), -np.inf)
+        low, high = self._log_masses
+        return np.where(y == self.low, low, np.where(y == self.high, high, inside))
+
+    @cached_property
+    def _log_masses(self) -> tuple[Values, Values]:
+        low, high = (np.where(np.isfinite(limit), limit, 0.0) for limit in (self.low, self.high))
+        masses = self.base.cdf(low), self.base.above(high)
+        return _log_mass(masses[0], self.base, low, -1), _log_mass(masses[1], self.base, high, 1)
+
+    def _made_blocks(self) -> Iterator[Block]:
+        if isinstance(self.base, Counts):
+            for rows, k, mass in self.base.masses():
+                yield rows, np.clip(k, self.low[rows, None], self.high[rows, None]), mass
+            return
+        for rows, part in blocks_of(self, len(SCORES) * len(NODES)):
+            edges = part.edges()
+            values, weights = panels(edges)
+            mass = weights * _densities(part.base, values)
+            below = np.where(np.isfinite(part.low), part.base.cdf(edges[:, 0]), 0.0)
+            above = np.where(np.isfinite(part.high), part.base.above(edges[:, -1]), 0.0)
+            yield rows, np.column_stack([edges[:, [0, -1]], values]), np.column_stack([below, above, mass])
+
+    def edges(self) -> Values:
+        return self._map(self.base.edges())
+
+    def crps(self, y: Values) -> Values:
+        """Return the CRPS before, less what it has beyond the limits, where targets are not."""
+        return np.asarray(self.base.crps(y) - self._beyond)
+
+    @cached_property
+    def _beyond(self) -> Values:
+        """The integrals of F^2 below the lower limit and of (1 - F)^2 above the upper one, (n,)."""
+        found = np.empty(len(self))
+        if isinstance(self.base, Counts):
+            for rows, k, mass in self.base.masses():
+                below, low, high = np.cumsum(mass, axis=1), self.low[rows, None], self.high[rows, None]
+                steps = below**2 * np.clip(low - k, 0, 1) + (1 - below) ** 2 * np.clip(k + 1 - high, 0, 1)
+                outside = np.maximum(low - k[-1] - 1, 0) + np.maximum(k[0] - high, 0)
+                found[rows] = steps.sum(axis=1) + outside[:, 0]
+            return found
+        for rows, part in blocks_of(self, len(SCORES) * len(NODES)):
+            edges = part.base.edges()
+            low, high = (
+                np.where(np.isfinite(limit), limit, edge)[:, None]
+                for limit, edge in ((part.low, edges[:, 0]), (part.high, edges[:, -1]))
+            )
+            below = np.column_stack([np.minimum(edges, low), low])
+            above = np.column_stack([high, np.maximum(edges, high)])
+            sides = (panels(np.sort(below, axis=1)), part.base.cdf), (panels(np.sort(above, axis=1)), part.base.above)
+            found[rows] = sum(np.sum(weights * columns(of, values) ** 2, axis=1) for (values, weights), of in sides)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded(_Mapped):
+    """Distributions on the multiples of a step, to which targets are rounded.
+
+    Sums are over the points of the grid; beyond many of these, in tails or if the step is small, over nodes of the
+    distribution before.
+    """
+
+    family: ClassVar[str] = "rounded"
+    step: Values  # (n,), distances of the points of the grid
+
+    def _map(self, values: Values) -> Values:
+        return round_to(values, self.step[:, None])
+
+    @property
+    def has_masses(self) -> bool:
+        return True
+
+    def validate_targets(self, y: Values) -> None:
+        require("y", y == round_to(y, self.step), "must be multiples of --rounded")
+
+    def cdf(self, y: Values) -> Values:
+        return np.asarray(self.base.cdf_left((np.floor(y / self.step + AT_LIMIT) + 0.5) * self.step))
+
+    def _start(self, y: Values) -> Values:
+        """Return the lower end of what is rounded to the first point of the grid from y on, (n,)."""
+        return np.asarray((np.ceil(y / self.step - AT_LIMIT) - 0.5) * self.step)
+
+    def cdf_left(self, y: Values) -> Values:
+        return np.asarray(self.base.cdf_left(self._start(y)))
+
+    def above(self, y: Values) -> Values:
+        return np.asarray(self.base.above(self._start(y)))
+
+    def log_prob(self, y: Values) -> Values:
+        """Return log probabilities; of tiny ones, the density before times the step."""
+        low, high = y - self.step / 2, y + self.step / 2
+        left, right = self.base.cdf_left(low), self.base.cdf_left(high)
+        mass = np.where(left > MIDDLE, self.base.above(low) - self.base.above(high), right - left)
+        on_grid = y == round_to(y, self.step)
+        with np.errstate(divide="ignore"):
+            found = np.where(on_grid, np.log(np.maximum(mass, 0)), -np.inf)
+        far = on_grid & (mass < TINY)
+        return np.where(far, self.base.log_prob(y) + np.log(self.step), found) if far.any() else found
+
+    @cached_property
+    def _ends(self) -> tuple[Values, Values, Values]:
+        """The first and the last point of the grid, in steps, and edges of the distributions before."""
+        edges, middle = self.base.edges(), np.floor(self.base.median() / self.step + 0.5)
+        first, last = (np.floor(edge / self.step + 0.5) for edge in (edges[:, 0], edges[:, -1]))
+        return np.maximum(first, middle - MOST_POINTS), np.minimum(last, middle + MOST_POINTS), edges
+
+    def _grid(self) -> Iterator[tuple[Indices, Any, Values, Values]]:
+        """Yield blocks of rows with the points of the grid and F at these, (b, k) each."""
+        first, last, _ = self._ends
+        for rows, part in blocks_of(self, int((last - first).max()) + 1):
+            k = first[rows, None] + np.arange((last - first)[rows].max() + 1)
+            yield rows, part, k * part.step[:, None], columns(part.base.cdf_left, (k + 0.5) * part.step[:, None])
+
+    def _made_blocks(self) -> Iterator[Block]:
+        edges = self._ends[2]
+        for rows, part, values, below in self._grid():
+            low, high = values[:, 0] - part.step / 2, values[:, -1] + part.step / 2
+            parts = [(values, np.diff(below, axis=1, prepend=part.base.cdf_left(low)[:, None]))]
+            if isinstance(part.base, Continuous):
+                tails = np.minimum(edges[rows], low[:, None]), np.maximum(edges[rows], high[:, None])
+                for tail, weights in map(panels, tails):
+                    mass = weights * _densities(part.base, tail)
+                    parts += [(tail, mass)] if weights.any() else []
+            yield rows, np.hstack([each for each, _ in parts]), np.hstack([each for _, each in parts])
+
+    def crps(self, y: Values) -> Values:
+        """Return the sum over the grid of (F - 1{u >= y})^2, times the step."""
+        first, last, _ = self._ends
+        k = np.clip(np.rint(y / self.step), first, last)
+        score = np.abs(y - k * self.step) + self._tails
+        for rows, below, above in self._sums if self._sums is not None else self._made_sums():
+            place = (k[rows] - first[rows]).astype(np.intp)[:, None]
+            score[rows] += np.take_along_axis(below, place, 1)[:, 0] + np.take_along_axis(above, place, 1)[:, 0]
+        return score
+
+    @cached_property
+    def _sums(self) -> list[Block] | None:
+        first, last, _ = self._ends
+        return list(self._made_sums()) if np.sum(last - first + 1) <= MAX_CACHED_VALUES else None
+
+    def _made_sums(self) -> Iterator[Block]:
+        """Yield blocks of rows with the sums of F^2 before, and of (1 - F)^2 from each point of the grid, (b, k)."""
+        for rows, part, _, below in self._grid():
+            squares, others = below**2 * part.step[:, None], (1 - below) ** 2 * part.step[:, None]
+            yield rows, np.cumsum(squares, axis=1) - squares, np.cumsum(others[:, ::-1], axis=1)[:, ::-1]
+
+    @cached_property
+    def _tails(self) -> Values:
+        """The integrals of F^2 before the grid and of (1 - F)^2 beyond it, (n,)."""
+        if not isinstance(self.base, Continuous):
+            return np.zeros(len(self))
+        first, last, _ = self._ends
+        return Clipped(self.base, (first - 0.5) * self.step, (last + 0.5) * self.step)._beyond  # noqa: SLF001

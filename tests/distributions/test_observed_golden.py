@@ -1,0 +1,253 @@
+"""Distributions of observed targets agree with integrals in many digits, and with scoringrules."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import ndtri
+
+from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
+from calcheck.distributions.continuous import Laplace, StudentT
+from calcheck.distributions.count_families import Poisson
+from calcheck.distributions.mixture import Mixture, Noisy
+from calcheck.distributions.observed import Clipped, Observation, Rounded
+from calcheck.distributions.positive import Gamma, LogNormal
+from calcheck.errors import DataError, ValuesError
+
+
+def one(value):
+    return np.array([float(value)])
+
+
+def student(t):
+    return 3 / 8 * (1 + t**2 / 4) ** mp.mpf(-2.5)  # df 4
+
+
+FAMILIES = {
+    "normal": (Gaussian(one(0.3), one(1.2)), lambda t: mp.npdf(t, 0.3, 1.2), [-9, -2, 0.3, 3, 9]),
+    "laplace": (
+        Laplace(one(0.3), one(0.8)),
+        lambda t: mp.exp(-abs(t - mp.mpf(0.3)) / 0.8) / 1.6,
+        [-30, -5, 0.3, 5, 30],
+    ),
+    "student-t": (
+        StudentT(one(0), one(1), one(4)),
+        student,
+        [-(10**5), -1000, -100, -10, -2, 0, 2, 10, 100, 1000, 10**5],
+    ),
+    "lognormal": (
+        LogNormal(one(0.1), one(0.5)),
+        lambda t: mp.npdf(mp.log(t), 0.1, 0.5) / t,
+        [mp.mpf(10) ** -3, 0.3, 1, 3, 30],
+    ),
+    "gamma": (Gamma(one(3), one(0.7)), lambda t: t**2 * mp.exp(-t / 0.7) / (2 * mp.mpf(0.7) ** 3), [0, 1, 3, 8, 40]),
+}
+LIMITS = {"lognormal": (0.7, 1.6), "gamma": (0.9, 3.1)}
+every_family = pytest.mark.parametrize("name", FAMILIES)
+
+
+def integral(of, places, *more):
+    ends = sorted({*map(mp.mpf, places), *(mp.mpf(each) for each in more if places[0] < each < places[-1])})
+    return mp.quad(of, ends)
+
+
+@every_family
+def test_clipped_distributions_agree_with_integrals(name):
+    family, density, places = FAMILIES[name]
+    low, high = LIMITS.get(name, (-0.5, 1.1))
+    inner = [low, *(each for each in places if low < each < high), high]
+    clipped = Clipped(family, one(low), one(high))
+    below, above = integral(density, places[:-1], low) * 0, 0
+    below = integral(density, [*(each for each in places if each < low), low])
+    above = integral(density, [high, *(each for each in places if each > high)])
+    mean = low * below + high * above + integral(lambda t: t * density(t), inner)
+    square = (low - mean) ** 2 * below + (high - mean) ** 2 * above
+    square += integral(lambda t: (t - mean) ** 2 * density(t), inner)
+    tolerance = {"rtol": 1e-9, "atol": 1e-10}
+    assert_allclose(clipped.mean(), float(mean), **tolerance)
+    assert_allclose(clipped.std(), float(mp.sqrt(square)), **tolerance)
+    assert_allclose(clipped.log_prob(one(low)), float(mp.log(below)), **tolerance)
+    assert_allclose(clipped.log_prob(one(high)), float(mp.log(above)), **tolerance)
+    y = (low + high) / 2
+    assert_allclose(clipped.log_prob(one(y)), float(mp.log(density(y))), **tolerance)
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    for target in (low, y, high):
+        ends = np.unique(np.array([*inner, target], float))
+        t = (ends[:-1, None] + np.diff(ends)[:, None] * (1 + nodes) / 2).ravel()
+        w = (np.diff(ends)[:, None] * weights / 2).ravel()
+        distribution = family.take(np.zeros(len(t), np.intp)).cdf(t)
+        assert_allclose(clipped.crps(one(target)), np.sum(w * (distribution - (t >= target)) ** 2), **tolerance)
+
+
+def test_clipped_normal_distributions_agree_with_scoringrules():
+    import scoringrules
+
+    rng = np.random.default_rng(0)
+    loc, scale = rng.normal(size=200), rng.uniform(0.2, 3, 200)
+    low, high = np.full(200, -0.4), np.full(200, 1.3)
+    y = np.clip(loc + scale * rng.normal(size=200), low, high)
+    expected = scoringrules.crps_cnormal(y, loc, scale, low, high)
+    assert_allclose(Clipped(Gaussian(loc, scale), low, high).crps(y), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_masses_far_beyond_limits_have_finite_logarithms():
+    far = Clipped(Gaussian(one(0), one(0.1)), one(-np.inf), one(8))
+    assert_allclose(far.log_prob(one(8)), float(mp.log(mp.ncdf(-80))), rtol=1e-9)
+    steep = Clipped(Laplace(one(0), one(0.01)), one(-np.inf), one(8))
+    assert_allclose(steep.log_prob(one(8)), -800 - np.log(2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "normal"])
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_noisy_distributions_agree_with_integrals(name, share):
+    family, density, places = FAMILIES[name]
+    noise = share * float(family.std()[0])
+    noisy = Noisy(family, one(noise))
+    for y in (-0.2, 1.5, 4.0):
+        near = [y + noise * k for k in (-8, -3, 0, 3, 8)]
+        below = integral(lambda t, y=y: density(t) * mp.ncdf((y - t) / noise), places, *near)
+        at = integral(lambda t, y=y: density(t) * mp.npdf(y, t, noise), places, *near)
+        assert_allclose(noisy.cdf(one(y)), float(below), rtol=1e-9, atol=1e-9)
+        assert_allclose(noisy.log_prob(one(y)), float(mp.log(at)), rtol=1e-9, atol=1e-9)
+        assert_allclose(noisy.above(one(y)), float(1 - below), rtol=1e-9, atol=1e-9)
+    for level in (0.001, 0.3, 0.95):
+        assert_allclose(noisy.cdf(noisy.quantile(level)), level, rtol=1e-9)
+
+
+def noisy_laplace(y, loc, scale, noise):
+    """F of a Laplace target with normal noise, in closed form."""
+    y, a, b = mp.mpf(y) - loc, mp.mpf(noise) / scale, mp.mpf(y - loc) / noise
+    tail = mp.exp(a**2 / 2) / 2
+    return mp.ncdf(b) + tail * (mp.exp(y / scale) * mp.ncdf(-b - a) - mp.exp(-y / scale) * mp.ncdf(b - a))
+
+
+def test_noise_then_clipping_then_rounding_agree_with_sums():
+    loc, scale, noise, low, high, step = 0.3, 0.8, 0.6, -1.0, 2.0, 0.5
+    observation = Observation(one(noise), one(low), one(high), one(step))
+    observed = observation.distributions(Laplace(one(loc), one(scale)))
+    grid = np.arange(-2, 5) * step
+    edges = [noisy_laplace(k + step / 2, loc, scale, noise) for k in grid[:-1]]
+    masses = np.array([float(b - a) for a, b in zip([0, *edges], [*edges, 1], strict=True)])
+    for k, mass in zip(grid, masses, strict=True):
+        assert_allclose(np.exp(observed.log_prob(one(k))), mass, rtol=1e-9)
+        expected = (
+            np.sum(masses * np.abs(grid - k)) - np.sum(masses[:, None] * masses * np.abs(grid[:, None] - grid)) / 2
+        )
+        assert_allclose(observed.crps(one(k)), expected, rtol=1e-9)
+        left, right = observed.cdf_limits(one(k))
+        assert_allclose(right - left, mass, rtol=1e-9)
+    assert_allclose(observed.mean(), masses @ grid, rtol=1e-9)
+    assert_allclose(observed.std(), np.sqrt(masses @ (grid - masses @ grid) ** 2), rtol=1e-9)
+    assert_allclose(
+        observed.kernel_mean(np.array([[0.2]]), np.array([0.7]))[0, 0], masses @ np.exp(-0.7 * (grid - 0.2) ** 2)
+    )
+
+
+@every_family
+@pytest.mark.parametrize("step", [0.5, 0.03])
+def test_rounded_distributions_agree_with_sums_of_masses(name, step):
+    family, _, places = FAMILIES[name]
+    rounded = Rounded(family, one(step))
+    ends = [max(4 * float(places[0]), -3000), min(4 * float(places[-1]), 3000)]
+    k = np.arange(np.floor(ends[0] / step) - 2, np.ceil(ends[1] / step) + 3)
+    many = family.take(np.zeros(len(k), np.intp))
+    below, above = many.cdf((k + 0.5) * step), many.above((k - 0.5) * step)
+    masses = np.where(below > 0.5, above - np.append(above[1:], 0), np.diff(below, prepend=0))
+    mean = masses @ k * step
+    tolerance = {"rtol": 1e-6 if name == "student-t" else 1e-9, "atol": 1e-9}  # the sum ends at 3,000
+    assert_allclose(rounded.mean(), mean, **tolerance)
+    assert_allclose(rounded.std(), np.sqrt(masses @ (k * step - mean) ** 2), **tolerance)
+    y = round(1.4 / step) * step
+    assert_allclose(rounded.crps(one(y)), step * np.sum((below - (k * step >= y - 1e-9)) ** 2), **tolerance)
+    assert_allclose(np.exp(rounded.log_prob(one(y))), masses[np.argmin(np.abs(k * step - y))], rtol=1e-9)
+
+
+def test_counts_with_noise_and_clipped_counts_agree_with_sums():
+    counts, k = Poisson(one(4.2)), np.arange(80)
+    masses = np.exp(counts.take(np.zeros(80, np.intp)).log_prob(k.astype(float)))
+    noisy = Noisy(counts, one(0.7))
+    expected = sum(mass * mp.ncdf((5.3 - int(each)) / 0.7) for mass, each in zip(masses, k, strict=True))
+    assert_allclose(noisy.cdf(one(5.3)), float(expected), rtol=1e-9)
+    clipped, values = Clipped(counts, one(2), one(6)), np.clip(k, 2, 6)
+    pairs = np.sum(masses[:, None] * masses * np.abs(values[:, None] - values)) / 2
+    assert_allclose(clipped.crps(one(5)), masses @ np.abs(values - 5) - pairs, rtol=1e-9)
+    assert_allclose(clipped.mean(), masses @ values, rtol=1e-9)
+    assert_allclose(clipped.log_prob(one(6)), np.log(masses[6:].sum()), rtol=1e-9)
+
+
+def test_noise_of_normal_predictions_adds_variances_in_every_form():
+    loc, scale, noise = np.array([0.0, 2.0]), np.array([1.0, 0.5]), np.array([0.3, 2.0])
+    total = np.hypot(scale, noise)
+    of = Observation(noise=noise).distributions
+    assert_allclose(of(Gaussian(loc, scale)).std(), total)
+    assert_allclose(of(Mixture(loc[:, None], scale[:, None], np.ones((2, 1)))).std(), total)
+    levels = np.array([0.05, 0.4, 0.5, 0.9])
+    quantiles = of(Quantiles(levels, loc[:, None] + scale[:, None] * ndtri(levels)))
+    assert_allclose(quantiles.values, loc[:, None] + total[:, None] * ndtri(levels))
+    reach = ndtri(0.95)
+    limits = of(Intervals(np.array([0.9]), (loc - reach * scale)[:, None], (loc + reach * scale)[:, None]))
+    assert_allclose(limits.upper[:, 0] - limits.lower[:, 0], 2 * reach * total)
+    draws = of(Samples(np.tile(loc[:, None], (1, 20_000))))
+    assert_allclose(draws.std(), noise, rtol=0.03)
+
+
+def test_draws_quantiles_and_limits_are_recorded_as_targets_are():
+    observation = Observation(low=one(-1), high=one(1), step=one(0.5))
+    draws = np.array([[-3.0, -0.3, 0.26, 4.0]])
+    assert_allclose(observation.distributions(Samples(draws)).draws, [[-1, -0.5, 0.5, 1]])
+    assert_allclose(
+        observation.distributions(Quantiles(np.array([0.1, 0.4, 0.6, 0.9]), draws)).values, [[-1, -0.5, 0.5, 1]]
+    )
+    limits = observation.distributions(Intervals(np.array([0.9]), draws[:, :1], draws[:, 3:], one(0.3)))
+    assert (limits.lower, limits.upper, limits.point) == (-1, 1, 0.5)
+
+
+def test_draws_and_replicates_are_on_the_grid_within_the_limits():
+    rows = np.zeros(400, np.intp)
+    observation = Observation(one(0.5), one(-1), one(2), one(0.25)).take(rows)
+    observed = observation.distributions(LogNormal(one(0), one(0.7)).take(rows))
+    drawn = observed.sample(np.random.default_rng(0), 50)
+    assert drawn.min() == -1
+    assert drawn.max() == 2
+    assert (drawn == np.round(drawn * 4) / 4).all()
+    assert_allclose(drawn.mean(), observed.mean()[0], atol=0.03)
+    assert_allclose(drawn.std(), observed.std()[0], atol=0.03)
+    observed.validate_targets(drawn[:, 0])
+
+
+def test_rows_are_selected_and_joined_with_their_observation():
+    observation = Observation(noise=np.array([0.1, 0.2]), high=np.array([1.0, 2.0]), step=np.array([0.5, 0.25]))
+    family = Laplace(np.zeros(2), np.ones(2))
+    both = observation.distributions(family)
+    parts = [observation.take(rows).distributions(family.take(rows)) for rows in (slice(0, 1), slice(1, 2))]
+    joined = parts[0].join(parts[1:])
+    assert joined.equals(both).all()
+    assert (joined.hashes(3) == both.hashes(3)).all()
+    y = np.array([0.5, -0.75])
+    assert_allclose(joined.crps(y), both.crps(y))
+    assert_allclose(both.take(np.array([1])).crps(y[1:]), both.crps(y)[1:])
+
+
+@pytest.mark.parametrize(
+    ("observation", "y", "words"),
+    [
+        ({"high": one(5)}, 5.1, "within the limits of --clip"),
+        ({"step": one(0.5)}, 0.7, "multiples of --rounded"),
+    ],
+)
+def test_targets_that_cannot_be_observed_are_refused(observation, y, words):
+    with pytest.raises(ValuesError, match=words):
+        Observation(**observation).targets(one(y))
+
+
+def test_targets_in_single_precision_are_at_limits_and_on_the_grid():
+    limit = Observation(high=one(5.00001)).targets(np.float64(np.float32([5.00001])))
+    assert limit == 5.00001
+    assert Observation(step=one(0.1)).targets(np.float64(np.float32([0.3]))) == 3 * 0.1
+
+
+def test_several_targets_and_negative_noise_are_refused():
+    with pytest.raises(DataError, match="one target"):
+        Observation(noise=one(1)).targets(np.zeros((1, 2)))
+    with pytest.raises(ValuesError, match="nonnegative"):
+        Observation(noise=one(-1))

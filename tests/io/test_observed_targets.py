@@ -1,0 +1,132 @@
+"""Targets that were observed with noise, clipped or rounded, are read with the distributions of what was observed."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calcheck as library
+from calcheck.errors import CalcheckError
+
+N = 200
+
+
+def frame(seed=0):
+    """A right model whose targets have noise, are clipped at 1 and rounded to halves."""
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=N), np.exp(0.3 * rng.normal(size=N))
+    noise = 0.5 * std
+    y = mean + std * rng.normal(size=N) + noise * rng.normal(size=N)
+    y = np.floor(np.minimum(y, 1) / 0.5 + 0.5) * 0.5
+    return pd.DataFrame({"y": y, "mean": mean, "std": std, "noise": noise, "top": np.ones(N)})
+
+
+OBSERVED = {"target_std": "noise", "clip": ",top", "rounded": 0.5}
+"""How the targets of the frame were observed."""
+EVALUATED = {"metrics": ["zms", "crps", "nll", "width-factor"], "replicates": 99, "resamples": 0}
+
+
+def values(report):
+    return {result.metric: result.value for result in report.results}
+
+
+def test_columns_numbers_and_arrays_say_the_same():
+    data = frame()
+    expected = values(library.evaluate(data, **OBSERVED, **EVALUATED))
+    arrays = {"target_std": data["noise"].to_numpy(), "clip": (None, 1.0), "rounded": np.full(N, 0.5)}
+    assert values(library.evaluate(data, **arrays, **EVALUATED)) == expected
+    assert values(library.evaluate(data, **EVALUATED)) != expected
+
+
+@pytest.mark.parametrize("form", ["moments", "samples", "quantiles", "intervals", "counts"])
+def test_every_kind_of_prediction_has_verdicts_for_observed_targets(form):
+    data, rng = frame(1), np.random.default_rng(1)
+    mean, std = data["mean"].to_numpy(), data["std"].to_numpy()
+    observed = dict(OBSERVED)
+    predictions = {"mean": mean, "std": std}
+    if form == "samples":
+        predictions = {"samples": mean[:, None] + std[:, None] * rng.normal(size=(N, 20))}
+    elif form == "quantiles":
+        predictions = {"quantiles": {0.05: mean - 1.645 * std, 0.5: mean, 0.95: mean + 1.645 * std}}
+    elif form == "intervals":
+        predictions = {"lower": mean - 1.645 * std, "upper": mean + 1.645 * std, "level": 0.9}
+    y = data["y"].to_numpy()
+    if form == "counts":
+        rate = np.exp(1 + 0.3 * mean)
+        predictions = {"dist": "poisson", "param": {"rate": rate}}
+        y, observed = np.minimum(rng.poisson(rate), 4), {"clip": (None, 4)}
+    else:
+        observed["target_std"], observed["clip"] = data["noise"].to_numpy(), (None, 1)
+    report = library.evaluate(y=y, **predictions, **observed, metrics=["coverage", "width-factor"], replicates=99)
+    assert {result.metric: result.verdict for result in report.results} == {"coverage": "pass", "width-factor": "pass"}
+
+
+def test_batches_and_states_give_the_values_of_all_rows(calcheck, tmp_path):
+    data = frame()
+    path = tmp_path / "preds.parquet"
+    data.to_parquet(path, row_group_size=50)
+    options = ["--target-std", "noise", "--clip", ",top", "--rounded", "0.5", "--metrics", "zms,crps,nll"]
+    whole = json.loads(calcheck("evaluate", path, *options, "--no-null", "--resamples", "0", "--format", "json").out)
+    state = tmp_path / "state.npz"
+    calcheck("evaluate", path, *options, "--no-null", "--save-state", state)
+    merged = json.loads(calcheck("evaluate", state, "--resamples", "0", "--format", "json").out)
+    for one, other in zip(whole["results"], merged["results"], strict=True):
+        assert other["value"] == pytest.approx(one["value"], rel=1e-9)
+    assert whole["input"]["columns"]["clip"] == ",top"
+    second = tmp_path / "second.npz"
+    calcheck("evaluate", path, *options[:2], "--clip", "-9,top", *options[4:], "--no-null", "--save-state", second)
+    assert "observed targets (--clip) differ" in calcheck("evaluate", state, second).err
+
+
+def test_inspect_shows_the_options_and_converts_what_was_predicted(calcheck, tmp_path):
+    path = tmp_path / "preds.csv"
+    frame().to_csv(path, index=False)
+    options = ("--target-std", "noise", "--clip", "-9,top", "--rounded", "0.5")
+    text = calcheck("inspect", path, *options).out
+    assert "--target-std noise --clip -9,top --rounded 0.5" in text
+    calcheck("inspect", path, *options, "-o", tmp_path / "out.csv")
+    assert (pd.read_csv(tmp_path / "out.csv")["std"] == frame()["std"]).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"clip": (None, 0.5)}, "y must lie within the limits of --clip"),
+        ({"rounded": 0.3}, "y must be multiples of --rounded"),
+        ({"rounded": -1}, "rounded.* must be positive"),
+        ({"clip": "5"}, "clip takes two limits"),
+        ({"clip": (2, 1)}, "clip.* must be a lower limit and a larger upper limit"),
+        ({"target_std": "absent"}, "there is no column 'absent'"),
+        ({"target_std": -1}, "target-std.* must be nonnegative"),
+        ({"clip": (None, "high")}, "there is no column 'high'"),
+    ],
+)
+def test_targets_that_cannot_be_observed_and_unknown_columns_are_refused(columns, words):
+    with pytest.raises(CalcheckError, match=words):
+        library.read(frame(), **columns).predictions()
+
+
+def test_several_targets_and_errors_alone_are_refused():
+    two = {"y": np.zeros((N, 2)), "mean": np.zeros((N, 2)), "std": np.ones((N, 2))}
+    with pytest.raises(CalcheckError, match="apply to one target, and there are 2"):
+        library.read(**two, target_std=1.0).predictions()
+    with pytest.raises(CalcheckError, match="need targets"):
+        library.read(error=np.zeros(N), std=np.ones(N), clip=(None, 1)).predictions()
+
+
+def test_recalibration_corrects_the_prediction_and_not_the_observation():
+    """The true standard deviation is twice the predicted one, and the noise hides most of it."""
+    rng = np.random.default_rng(4)
+    mean, noise = rng.normal(size=N), 1.0
+    y = np.minimum(mean + 2 * rng.normal(size=N) + noise * rng.normal(size=N), 2)
+    given = {"target_std": noise, "clip": (None, 2)}
+    found = library.recalibrate(y=y, mean=mean, std=np.ones(N), **given, metrics="zms", replicates=0)
+    (step,) = found.map.steps
+    assert step.factor == pytest.approx(2, rel=0.2)
+    assert any("only scale and shift-scale are fitted" in each.reason for each in found.skipped)
+    after = [each.value for each in found.results if each.metric == "zms" and each.slice["stage"] == "after"]
+    assert after == [pytest.approx(1, abs=0.2)]
+    draws = mean[:, None] + rng.normal(size=(N, 20))
+    found = library.recalibrate(None, "scale", y=y, samples=draws, **given, metrics="zms", replicates=0)
+    assert found.map.steps[0].factor == pytest.approx(2, rel=0.15)
