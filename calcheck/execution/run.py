@@ -53,7 +53,9 @@ class Limits:
     reach_signs: int = 32
     # Minimum rows for ABC limits, which need no resamples; their error is then below 0.4 % of the width of the interval
     abc_rows: int = 20_000
-    # From this number of rows on, metrics of all rows start with 59 replicates, for time; more follow for open verdicts
+    # From these numbers of rows on, metrics start with 59 replicates, for time; more follow for open verdicts. The first
+    # is for metrics that are computed on one replicate after the other, the second for all.
+    several_rows: int = 100_000
     many_rows: int = 1_000_000
     block_targets: int = 1 << 22  # Targets of replicates that are drawn at a time; the default takes 32 MiB
     block_swaps: int = 1 << 21  # Rows that a permutation test swaps at a time. The random numbers depend on it.
@@ -247,7 +249,7 @@ class NullOptions:
         "Number of replicates of the null distribution. Each draws the targets from the predictions, which shows what a"
         " perfect model scores on these rows. Default: 199 (slices: 399; compare: 0, unless models are ranked by it),"
         " and up to 9999 while a verdict is undecided; 39 for distributions that do not fit in memory and for"
-        " streaming; initially 59 from a million rows on.",
+        " streaming; initially 59 from 100,000 rows on (cce and permutation tests: from a million rows on).",
         off=("no_null", "Do not simulate the null distribution. Verdicts then use zeta, where that is valid."),
     )
 

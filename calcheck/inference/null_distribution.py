@@ -95,6 +95,12 @@ class NullSimulator:
             return None
         return NullSimulator(self.rows, self.run, numbers=numbers, keys=self._own_keys)
 
+    def start(self) -> NullSimulator:
+        """Return the first replicates of many rows, unless their number is given; more follow for open verdicts."""
+        few = self.run.replicates is None and len(self.rows) >= self.run.limits.several_rows
+        numbers = self.numbers[:REPLICATES_OF_MANY] if few else self.numbers
+        return NullSimulator(self.rows, self.run, numbers=numbers, keys=self._own_keys)
+
     def beyond(self, count: int) -> NullSimulator:
         """Return replicates that are in no null distribution."""
         numbers = range(MAX_REPLICATES, MAX_REPLICATES + count)
@@ -222,9 +228,10 @@ def simulate_null(
     waiting = [each for each in computed if each.null is None and each.metric.alternative != "none"]
     if not waiting or not len(simulation):
         return
-    for each, found in zip(waiting, values_of(waiting, simulation), strict=True):
+    first = simulation.start()
+    for each, found in zip(waiting, values_of(waiting, first), strict=True):
         each.null = found
-    add_replicates(waiting, simulation, run, values_of, costly=False)
+    add_replicates(waiting, first, run, values_of, costly=False)
 
 
 def replicate_values(
