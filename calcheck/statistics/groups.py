@@ -290,13 +290,14 @@ class Averages:
         return Means(means, self.n)
 
     def weighted(self, weights: Values, *, sums: Values | None = None) -> Means:
-        """Return weighted means. Shapes: weights (b, n), sums (b,)."""
+        """Return weighted means; weights with known sums are counts of rows. Shapes: weights (b, n), sums (b,)."""
         total = weights.sum(axis=1) if sums is None else sums
         plain = [name for name, term in self.terms.items() if term.groups is None]
         means = zip(plain, (weights @ self.columns).T / total, strict=True) if plain else ()
         found = Means(dict(means), self.n)
+        narrow = weights if sums is None else weights.astype(np.uint16)  # counts, which fit the processor cache
         for groups, columns in self._sorted.items():
-            ordered = groups.sort(weights)
+            ordered = groups.sort(narrow).astype(np.float64, copy=False)
             for name, values in columns.items():
                 found[name] = groups.weighted_sums(ordered if values is None else ordered * values) / total[:, None]
         return found
