@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from calcheck.execution.run import map_ahead
-from calcheck.typing import Indices, Mask, Values
+from calcheck.typing import AnyArray, Indices, Mask, Values
 
 PART = 1 << 16  # Values per block, which fit in the processor cache
 DRAWS_AHEAD = 1 << 17  # Row draws per block; the next block is drawn while this one is counted
@@ -90,7 +90,7 @@ class Groups:
         """The row numbers, sorted by class."""
         return slice(None) if self.label is None else np.argsort(self.label, kind="stable")
 
-    def sort(self, values: Values) -> Values:
+    def sort(self, values: AnyArray) -> AnyArray:
         """Return values (..., n) in the order of :attr:`order`."""
         return values if isinstance(self.order, slice) else values.take(self.order, axis=-1)
 

@@ -177,6 +177,16 @@ def test_keys_with_leading_zeros_stay_text(tmp_path):
     assert read(str(tmp_path / "preds.csv")).predictions().id.tolist() == ["01", "1", "10"]
 
 
+@pytest.mark.parametrize(("cell", "times"), [("1e-05", 1), ("-0.5", 1), ("+07", 2), ('"-07"', 2)])
+def test_text_is_parsed_again_only_for_leading_zeros(tmp_path, monkeypatch, cell, times):
+    """That of an exponent is none."""
+    calls, read_csv = [], csv.read_csv
+    monkeypatch.setattr(csv, "read_csv", lambda *arguments: calls.append(1) or read_csv(*arguments))
+    (tmp_path / "preds.csv").write_text(f"y,mean,std,x\n1,2,3,{cell}\n")
+    read(str(tmp_path / "preds.csv")).predictions()
+    assert len(calls) == times
+
+
 def test_column_types_are_inferred_from_the_whole_file(tmp_path):
     """300,000 integers and then 0.5 are numbers, not an error."""
     text = "y,mean,std\n" + "1,2,3\n" * 300_000 + "0.5,2,3\n"
