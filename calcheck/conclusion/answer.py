@@ -24,11 +24,7 @@ def conclude(
     skipped: Sequence[Skipped] = (),
     impossible_text: str = "",
 ) -> Report:
-    """Return a report with its conclusion; unchanged if nothing could be judged.
-
-    ``results`` are the width factors, the bias and the local errors, ``skipped`` those of them that do not apply,
-    ``p_values`` those adjusted for the topics, and ``impossible_text`` says that targets have probability 0.
-    """
+    """Return a report with its conclusion from results, skipped ones and topics' p-values, if any is judged."""
     report = replace(report, settings={**report.settings, "tolerance": tolerance})
     impossible = (Effect(topic="others", within=False, text=impossible_text),) if impossible_text else ()
     if (unjudged := unjudged_conclusion(report.settings, impossible=impossible)) is not None:
@@ -45,7 +41,9 @@ def conclude(
     together = [] if "size" in topics else _together(report)
     if not estimates and not impossible and not together:
         return report
-    effects += [] if "size" in topics else [*_untested_size(skipped), *together]
+    if "size" not in topics:
+        reasons = [each.reason for each in skipped if each.metric == WIDTH]
+        effects += [*(Effect(topic="size", text=f"not tested: {reason}") for reason in reasons[:1]), *together]
     conclusion = Conclusion(
         answer="no" if any(each.within is False for each in effects) else found.answer,
         qualifiers=found.qualifiers if not impossible else (),
@@ -68,12 +66,6 @@ def unjudged_conclusion(
     text = f"nothing{' else' if impossible else ''} is judged, since {noticed['reason']}{further}"
     unclear = Effect(topic="dependence", text=text)
     return Conclusion(answer="no" if impossible else "not-shown", effects=(*impossible, unclear))
-
-
-def _untested_size(skipped: Sequence[Skipped]) -> list[Effect]:
-    """Return the effect that says why the size of the uncertainties cannot be judged."""
-    reasons = [each.reason for each in skipped if each.metric == WIDTH]
-    return [Effect(topic="size", text=f"not tested: {reason}") for reason in reasons[:1]]
 
 
 def _together(report: Report) -> list[Effect]:

@@ -249,11 +249,7 @@ def _estimate(key: Key, each: Result, p_values: Mapping[Key, float]) -> Estimate
 
 
 def _ratio(each: Result, main: Result) -> tuple[float, float, float]:
-    """Return a width factor relative to another one, with its interval.
-
-    Distances of the limits in logarithms are combined like standard errors (Zou and Donner 2008), with the correlation
-    of two quantiles of the same sample, whose density cancels.
-    """
+    """Return a width factor over another one; log limits are combined with their correlation (Zou, Donner 2008)."""
     own, other = (_estimate(("shape", None), found, {}) for found in (each, main))
     if own.value <= 0 or other.value <= 0:
         return 1.0, 0.0, math.inf

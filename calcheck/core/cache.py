@@ -34,11 +34,7 @@ _known: WeakKeyDictionary[Any, dict[Any, _Kept]] = WeakKeyDictionary()
 def cached(
     function: Callable[Concatenate[OwnerT, ParametersT], ResultT],
 ) -> Callable[Concatenate[OwnerT, ParametersT], ResultT]:
-    """Cache the results of a function for the lifetime of its first argument (rows, or distributions).
-
-    A result that depends on distributions only should be a function of these: replicates of the targets share them.
-    If the cache exceeds its limit, the least recently used entries are evicted.
-    """
+    """Cache results of a function for the lifetime of its first argument, rows or distributions, up to a limit."""
 
     @wraps(function)
     def remembered(owner: OwnerT, /, *args: ParametersT.args, **kwargs: ParametersT.kwargs) -> ResultT:

@@ -25,10 +25,7 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str, columns: Sequence[str] = ()) -> "Condition":
-        """Return the condition that a text states.
-
-        The name of a column may contain an operator: the first operator after the name of one of the columns counts.
-        """
+        """Return the condition that a text states: its operator is the first one after the name of a column."""
         found = [cls(text[: match.start()], match[0], text[match.end() :]) for match in OPERATOR.finditer(text)]
         found = [each for each in found if each.column.strip()]
         if not found:

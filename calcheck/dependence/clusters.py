@@ -399,11 +399,7 @@ def dependence_warnings(rows: Predictions, *, without_option: str = "") -> tuple
 
 
 def design_effects(rows: Predictions) -> list[DesignEffect]:
-    """Return the design effects above 1.5 that are larger than by chance, by the columns of times and keys.
-
-    A column of numbers that only increase over the rows counts as a time if no other column shows dependence, unless
-    it is an input or rows are sorted by their targets, predictions or errors, too.
-    """
+    """Return design effects above 1.5 and above chance, by times and keys, else by a column that only increases."""
     return _effects(rows) or _effects(rows, of_inputs=False)
 
 

@@ -1,7 +1,4 @@
-"""Predictive distributions: the families, and the parameterizations in common use.
-
-The classes are imported on first use, because names of families are needed for `calcheck --help`, and NumPy is not.
-"""
+"""Predictive distributions: families and common parameterizations, imported on first use as help needs names."""
 
 from dataclasses import dataclass
 from importlib import import_module

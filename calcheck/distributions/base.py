@@ -24,11 +24,7 @@ REPEATED = 3  # Number of axes of repeated targets: rows, repeats, columns
 
 @dataclass(frozen=True, eq=False)
 class Predictive(ABC):
-    """A batch of n predictive distributions of one family.
-
-    The dataclass fields of a family are its parameters: arrays with one entry per row along the first axis.
-    Parameters have the unit of the targets unless stated otherwise.
-    """
+    """A batch of n predictive distributions of one family; fields are parameters, one entry per row, in units of y."""
 
     family: ClassVar[str]
     is_discrete: ClassVar[bool] = False
@@ -253,11 +249,7 @@ class Predictive(ABC):
         """Return ``size`` draws from each distribution, (n, size)."""
 
     def replicates(self, y: Values, rng: RowRandom, numbers: range) -> "Iterator[tuple[Values, Predictive]]":
-        """Yield replicates of the targets under the null hypothesis, and their predictive distributions.
-
-        The null hypothesis is that the targets follow the distributions. Families given by draws also use the observed
-        targets y, (n,), (n, t) or, with r repeats, (n, r, t). Each replicate depends on its own number only.
-        """
+        """Yield targets that follow the distributions, or y exchanged with draws, (n, [r,] [t]), and distributions."""
         repeats = y.shape[1] if y.ndim == REPEATED else 1
         drawn = self.sample(rng.for_replicate(numbers.start * repeats), len(numbers) * repeats)
         for start in range(0, drawn.shape[1], repeats):

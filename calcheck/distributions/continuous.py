@@ -148,20 +148,7 @@ class LocationScale(Continuous):
 
 @dataclass(frozen=True, eq=False)
 class Gaussian(LocationScale):
-    """Normal distributions.
-
-    Parameters
-    ----------
-    loc : (n,)
-        Means, in the unit of the targets.
-    scale : (n,)
-        Standard deviations, > 0, in the unit of the targets.
-
-    Raises
-    ------
-    ValuesError
-        A value is not finite, or a standard deviation is not positive.
-    """
+    """Normal distributions with means ``loc`` and standard deviations ``scale``, in the unit of the targets."""
 
     family: ClassVar[str] = "gaussian"
     names: ClassVar[tuple[str, str]] = ("mean", "std")

@@ -17,19 +17,10 @@ from calcheck.typing import Indices, Mask, Values
 
 @dataclass(frozen=True, eq=False)
 class Independent(Predictive):
-    """One distribution per target column, independent given the input.
-
-    Every method of :class:`Predictive` that returns (n,) returns (n, t) here, with t target columns.
-    The mean embedding is the product of the mean embeddings of the columns.
-
-    Parameters
-    ----------
-    marginals : tuple of Predictive
-        One batch of n distributions per target column.
-    """
+    """One distribution per target column, independent given the input: methods return (n, t) in place of (n,)."""
 
     family: ClassVar[str] = "independent"
-    marginals: tuple[Predictive, ...]
+    marginals: tuple[Predictive, ...]  # One batch of n distributions per target column
 
     def validate_targets(self, y: Values) -> None:
         for marginal, column in zip(self.marginals, y.T, strict=True):
@@ -139,27 +130,12 @@ PAIR = 2  # Number of targets with one correlation
 class JointGaussian(Predictive):
     """Normal distributions of t >= 2 targets that may depend on each other.
 
-    Every method of :class:`Predictive` that returns (n,) returns (n, t) here, for each target by itself.
-    The kernel means and :meth:`sample` are those of the target vectors.
-
-    Parameters
-    ----------
-    loc : (n, t)
-        Means, in the units of the targets.
-    cholesky : (n, t, t)
-        Lower triangular factors L of the covariances L L^T, with a positive diagonal, in the units of the targets.
-
-    Raises
-    ------
-    DataError
-        The shapes do not match, or there is one target.
-    ValuesError
-        A value is not finite, a factor is not lower triangular, or its diagonal is not positive.
+    Methods that return (n,) elsewhere return (n, t), but kernel means and :meth:`sample` are of target vectors.
     """
 
     family: ClassVar[str] = "joint-gaussian"
-    loc: Values
-    cholesky: Values
+    loc: Values  # (n, t), means, in the units of the targets
+    cholesky: Values  # (n, t, t), lower triangular factors L of the covariances L L^T, with a positive diagonal
 
     def __post_init__(self) -> None:
         self.hold_in_double()
@@ -272,10 +248,7 @@ def _lowered(powers: tuple[int, ...], column: int) -> tuple[int, ...]:
 
 
 def from_cholesky(loc: Values, cholesky: Values) -> JointGaussian:
-    """Return the distributions with means (n, t) and Cholesky factors of the covariances.
-
-    The factors are (n, t, t), or (n, t (t + 1) / 2) with the lower triangle row by row, or (n, t t) row by row.
-    """
+    """Return distributions with means (n, t) and factors (n, t, t), or (n, t (t + 1) / 2) or (n, t t) row by row."""
     _require_several_targets(loc)
     return JointGaussian(loc, _matrices("cholesky", cholesky, loc.shape[1]))
 

@@ -198,11 +198,7 @@ class Quantiles(Predictive):
         return np.full(len(self), level) if (nearest <= LEVEL_TOLERANCE).all() else super().central_mass(level)
 
     def interval_mass_error(self, y: Values, low: Values, high: Values) -> Values:
-        """Return the sum over both limits of the probability between the adjacent quantiles.
-
-        At a given quantile, it is 1 if the target is equal to it, and 0 otherwise: the probability of a quantile itself
-        is unknown, as for counts, and the mean over rows is an estimate of it.
-        """
+        """Return the probability between the quantiles adjacent to both limits; 1 or 0 where these are given."""
         padded = np.concatenate([[0.0], self.levels, [1.0]])
         error = np.zeros(len(self))
         for end in (low, high):

@@ -1,6 +1,6 @@
 """Recalibration maps, and recalibrated predictive distributions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -212,14 +212,12 @@ class _Recalibrated:
         used = np.unique(self.which)
         if len(used) == 1:
             return of(self.maps[used[0]], self.base, np.arange(len(self)))
-        parts = [(rows, of(self.maps[place], self.base.take(rows), rows)) for place, rows in self._rows_of(used)]
+        groups = [(place, np.flatnonzero(self.which == place)) for place in used]
+        parts = [(rows, of(self.maps[place], self.base.take(rows), rows)) for place, rows in groups]
         values = np.empty((len(self), *parts[0][1].shape[1:]))
         for rows, part in parts:
             values[rows] = part
         return values
-
-    def _rows_of(self, used: Indices) -> Iterator[tuple[int, Indices]]:
-        return ((int(place), np.flatnonzero(self.which == place)) for place in used)
 
     def quantile(self, p: float) -> Values:
         return self.by_map(lambda recalibrator, base, _: base.quantile(float(recalibrator.inverse(p))))
@@ -329,11 +327,7 @@ class RecalibratedCounts(_Recalibrated, Counts):
 
 
 def recalibrate(predictive: Predictive, recalibrator: Recalibrator) -> Predictive:
-    """Return distributions whose distribution functions are mapped by R.
-
-    Location-scale families with one standard form, and counts, remain distributions with densities or probabilities.
-    Others become quantiles: at their own levels if they are given by quantiles, otherwise at :data:`LEVELS`.
-    """
+    """Return distributions mapped by R: with densities or masses for standard forms and counts, else quantiles."""
     predictive = predictive.load()
     if isinstance(predictive, Counts):
         return RecalibratedCounts.from_map(predictive, recalibrator)

@@ -23,21 +23,10 @@ PLAIN_AXES = 2  # Number of axes for one target column: rows and draws
 
 @dataclass(frozen=True, eq=False)
 class Samples(Predictive):
-    """Distributions given by m draws per row.
-
-    Parameters
-    ----------
-    draws : (n, m) or (n, m, t)
-        Draws, in the unit of the targets; t target columns if there are several.
-
-    Raises
-    ------
-    ValuesError
-        A draw is not finite.
-    """
+    """Distributions given by m draws per row."""
 
     family: ClassVar[str] = "samples"
-    draws: Values
+    draws: Values  # (n, m), or (n, m, t) for t target columns, draws, in the unit of the targets
 
     def __post_init__(self) -> None:
         self.hold_in_double()
@@ -99,11 +88,7 @@ class Samples(Predictive):
         return np.asarray(np.sum(self.draws < y[:, None], axis=1) / (self.draws.shape[1] + 1))
 
     def interval_mass(self, low: Values, high: Values) -> Values:
-        """Return the probability that another draw falls between two of the draws, (n,).
-
-        The m draws have m + 1 gaps; those between the two draws are counted. (:meth:`cdf` and :meth:`cdf_left` bound
-        the rank of a target tied with a draw, and would count an additional gap at each end.)
-        """
+        """Return the probability that another draw falls between two draws, (n,): gaps in between, of m + 1."""
         within = np.sum((self.draws >= low[:, None]) & (self.draws <= high[:, None]), axis=1)
         return np.asarray((within - 1) / (self.draws.shape[1] + 1))
 

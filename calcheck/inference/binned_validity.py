@@ -88,7 +88,8 @@ def share_of_valid_bins(
     found: list[BinInterval] = []
     for place in range(len(bins.low)):
         share = shares[bins.label, place]
-        inside = _sorted_rows(np.flatnonzero(share), {"share": share, **columns})
+        inside = np.flatnonzero(share)  # sorted by values, so that resamples do not depend on the order of the file
+        inside = inside[np.lexsort([column[inside] for column in (share, *columns.values())])]
         part = replace(run, progress=partial(_overall_progress, run, place, len(bins.low)))
         values = {name: column[inside] for name, column in columns.items()}
         found.append(_bin(share[inside], float(share.sum()), values, function, part, place, stage))
@@ -172,11 +173,6 @@ def _members(bins: Binning) -> tuple[Indices, Values, Indices]:
 def _overall_progress(run: Run, place: int, bins: int, stage: str, share: float) -> None:
     """Report the progress in one bin as progress over all bins."""
     run.progress(stage, (place + share) / bins)
-
-
-def _sorted_rows(rows: Indices, columns: Mapping[str, Values]) -> Indices:
-    """Return the rows sorted by their values, so that resamples do not depend on the order of the file."""
-    return rows[np.lexsort([column[rows] for column in columns.values()])]
 
 
 def _too_few_bins_reason(bins: Binning, defined: int) -> str:

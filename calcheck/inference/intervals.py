@@ -261,11 +261,7 @@ def confidence_run(run: Run, clusters: Clusters | None, effective: float | None 
 
 
 def infer(found: Sequence[Computed], run: Run, clusters: Clusters | None = None) -> list[IntervalInference]:
-    """Return the inference of each metric: interval, exact reference and zeta.
-
-    Metrics that are functions of column means share their resamples. With many rows and no influential ones, ABC limits
-    replace the bootstrap.
-    """
+    """Return the inference of each metric: interval, by shared resamples or ABC limits, exact reference and zeta."""
     inferred = {
         place: each.metric.limits(each.rows, run, clusters)
         if implements(each.metric, HasLimits)
@@ -321,11 +317,6 @@ def _without_bootstrap(computed: Computed, run: Run, clusters: Clusters | None) 
     return None
 
 
-def percentile_resamples(n: int) -> int:
-    """Return the number of resamples for percentile intervals of n rows: fewer for many rows."""
-    return max(MIN_RESAMPLES, min(PERCENTILE_RESAMPLES, PERCENTILE_DRAWS // n))
-
-
 def _mean_intervals(found: Mapping[int, Computed], run: Run, clusters: Clusters | None) -> dict[int, IntervalInference]:
     """Return the inference of metrics that are functions of column means, which share their resamples."""
     intervals = {
@@ -352,7 +343,8 @@ def _percentile_intervals(
     inferred = {}
     for places in [*alone, *([shared] if shared else [])]:
         replicates = Replicates([statistics[place] for place in places], run)
-        replicates.draw(run.resamples or percentile_resamples(statistics[places[0]].n))
+        few = PERCENTILE_DRAWS // statistics[places[0]].n  # fewer for many rows
+        replicates.draw(run.resamples or max(MIN_RESAMPLES, min(PERCENTILE_RESAMPLES, few)))
         for place, values in zip(places, replicates.values, strict=True):
             inferred[place] = _percentile_interval(found[place].metric, statistics[place], values, run)
     return inferred

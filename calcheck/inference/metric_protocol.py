@@ -1,8 +1,4 @@
-"""What inference uses of a metric: its interface, its results, and protocols for what only few metrics can do.
-
-:class:`calcheck.metrics.base.Metric` implements the interface. Protocols are checked with ``isinstance``, and for
-each replicate with :func:`implements`; another one is :class:`calcheck.inference.null_distribution.SimulatesNull`.
-"""
+"""What inference uses of a metric: its interface, its results, and protocols for what only few metrics can do."""
 
 # numpy is imported in functions: `calcheck --help` imports this module and must start fast.
 
@@ -136,25 +132,7 @@ class HasInfluences(Protocol):
     """A metric whose difference between two models is a sum of contributions of the rows."""
 
     def influences(self, both: Predictions, run: Run) -> Values:
-        """Return the contribution of each row to the second model's squared value minus the first model's.
-
-        Parameters
-        ----------
-        both : Predictions
-            The n rows of the first model, then those of the second, with the same targets and inputs.
-        run : Run
-            Seed, device, precision, memory.
-
-        Returns
-        -------
-        (n,)
-            Contributions; they sum to twice the difference, which is bilinear in the rows.
-
-        Raises
-        ------
-        DataError
-            Influences are not available for these rows and options; the message gives the reason.
-        """
+        """Return the share of each row, (n,), in twice the difference of both models, whose rows are stacked."""
         ...
 
 

@@ -213,11 +213,7 @@ def simulate_null(
     simulation: NullSimulator,
     run: Run,
 ) -> None:
-    """Simulate the null distributions of metrics, one replicate at a time, so that metrics share cached statistics.
-
-    Metrics that have a null distribution already, or whose values are no evidence against a model, are skipped.
-    Replicates are added for metrics with an open verdict.
-    """
+    """Simulate the null distributions of metrics that need one, replicate by replicate, until verdicts are clear."""
 
     def values_of(
         waiting: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]], data_sets: NullSimulator

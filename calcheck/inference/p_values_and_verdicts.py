@@ -116,11 +116,7 @@ def with_adjusted(inference: Inference, p_value: float | None) -> Inference:
 def adjusted_by_family(
     computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
 ) -> list[float | None]:
-    """Return the p-values of results adjusted for their number; None for those without a null distribution.
-
-    Metrics of other outcomes than the targets have other replicates. They are adjusted alone, and all p-values are
-    multiplied by the number of such families (Bonferroni).
-    """
+    """Return adjusted p-values; those of other outcomes form families of their own, which count as Bonferroni's."""
     families: dict[str, list[int]] = {}
     for place, each in enumerate(computed):
         if each.null is not None and has_p_value(each.value) and np.isfinite(each.null.values).any():
@@ -157,11 +153,7 @@ class CommonStatistics(NamedTuple):
 def common_statistics(
     computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
 ) -> CommonStatistics | None:
-    """Return the statistics of the metrics whose verdicts are based on p-values; None if these are fewer than two.
-
-    A replicate has a number, and has the same targets for each metric. If metrics have different numbers of replicates,
-    the first ones are used, which all of them have.
-    """
+    """Return the statistics of metrics with p-values from replicates that all of them have; None for fewer than two."""
     judged = [
         (place, each, each.null.values)
         for place, each in enumerate(computed)
@@ -259,10 +251,7 @@ def extremes(found: CommonStatistics) -> Values:
 
 
 def zeta(estimate: float, reference: float, low: float, high: float) -> float:
-    """Return the zeta score: (estimate - reference) over the half-width of the interval on that side [ZMS Eq. 14].
-
-    It lies in [-1, 1] if the interval contains the reference. It is NaN if the interval does not contain the estimate.
-    """
+    """Return (estimate - reference) over the half-width of the interval on that side, NaN outside [ZMS Eq. 14]."""
     reach = high - estimate if estimate <= reference else estimate - low
     return (estimate - reference) / reach if reach > 0 else float("nan")
 

@@ -94,10 +94,7 @@ class ModelPair(Generic[MetricT_co]):
         return _joined(self.sides(), np.subtract)
 
     def contrasts(self) -> list[resampling.Statistic]:
-        """Return functions of means of both models' rows, of which at least one is 0 if the models are equally good.
-
-        Two distances from targets are equal if the deviations are equal, or if their sum is 0.
-        """
+        """Return functions of the means of both models; at least one is 0 if their distances from targets are equal."""
         if self.targets is None:
             return [self.statistic()]
         return [_joined(self._deviations(), combined) for combined in (np.subtract, np.add)]

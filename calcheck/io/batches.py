@@ -133,15 +133,6 @@ class Scan:
     _valid: int = field(default=0, init=False)
     _file_stop: int = field(default=0, init=False)
 
-    def without_inputs(self) -> Self:
-        """Return a scan without the inputs."""
-        return replace(self, roles=replace(self.roles, x=()), embedding=None)
-
-    def inputs_bytes(self) -> int:
-        """Return the approximate bytes of the inputs of all rows."""
-        joined = 0 if self.embedding is None else self.embedding.values.nbytes
-        return joined + (self.layout.table.nbytes(self.roles.x) if self.roles.x else 0)
-
     def select_inputs(self) -> Self:
         """Return a scan of the inputs, and of all columns that determine which rows are dropped."""
         if self.lenient:
@@ -184,7 +175,7 @@ class Scan:
             if rows is not None and not self._refuses_crossing:
                 yield rows
         if self._refuses_crossing:
-            raise self._crossing_error()
+            raise self._error(partial(self.crossing.message, self.column_names("quantiles")), self.crossing.first)
         if self.part:
             return
         if n_kept == self.n_dropped > 0:
@@ -290,10 +281,6 @@ class Scan:
         """Whether quantiles cross in a row read so far, and are not to be sorted."""
         return self.options.crossing == "raise" and self.crossing.count > 0
 
-    def _crossing_error(self) -> DataError:
-        """Return the error that quantiles cross."""
-        return self._error(partial(self.crossing.message, self.column_names("quantiles")), self.crossing.first)
-
     def _error(self, message: Callable[[Sequence[int]], str], rows: Sequence[int]) -> DataError:
         """Return an error with a message about rows of one file, given their numbers among the rows of all files."""
         if not isinstance(self.layout.table, ConcatTable):
@@ -307,8 +294,11 @@ NARROW_BYTES = 32  # Distributions with at most this many bytes of parameters pe
 
 def load_all(scan: Scan) -> tuple[Predictions, Scan]:
     """Return all rows as one batch, and its scan; large inputs are read only if they decide which rows are dropped."""
-    large = scan.inputs_bytes() > scan.file.limits.input_bytes
-    eager = scan.without_inputs() if large and not scan.lenient else scan
+    joined = 0 if scan.embedding is None else scan.embedding.values.nbytes
+    read = scan.layout.table.nbytes(scan.roles.x) if scan.roles.x else 0
+    large = joined + read > scan.file.limits.input_bytes
+    without = large and not scan.lenient
+    eager = replace(scan, roles=replace(scan.roles, x=()), embedding=None) if without else scan
     batches: list[Predictions] = []
     size, first = 0, None
     for batch in eager.batches():

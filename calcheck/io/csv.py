@@ -124,12 +124,7 @@ BEGINNING = 1 << 20  # Bytes searched for the header
 
 
 def delimited_table(file: File, delimiter: str) -> MemoryTable:
-    """Open a delimited text file with one header line, or with several for a pandas MultiIndex.
-
-    Types are inferred from the whole file. Columns with leading zeros ("01") are keys and stay text. A MultiIndex name
-    becomes the text of its tuple, as in pandas: ``('y', '0.05')``. Text escaped against formula injection (``'=a``) is
-    restored (``=a``).
-    """
+    """Open a delimited text file; types are of the whole file, "01" stays text, and ``'=a`` is restored to ``=a``."""
     return MemoryTable(table_of(file.content(), delimiter))
 
 
@@ -138,7 +133,7 @@ def table_of(content: bytes, delimiter: str) -> pa.Table:
     content += b"" if content.endswith(b"\n") else b"\n"
     delimiter = _sniffed(content[:BEGINNING], delimiter)
     headers = _header_rows(content[:BEGINNING], delimiter)
-    names = None if len(headers) == 1 else [_name_of(parts) for parts in zip(*headers, strict=True)]
+    names = None if len(headers) == 1 else [str(parts) if any(parts) else "" for parts in zip(*headers, strict=True)]
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     # one thread: with more, pyarrow 26.0 aborts 2% of processes that exit soon after
     read = csv.ReadOptions(
@@ -204,11 +199,6 @@ def _header_rows(beginning: bytes, delimiter: str) -> list[list[str]]:
             break
         many.append(line)
     return many if len(many) > 1 else lines[:1]
-
-
-def _name_of(parts: tuple[str, ...]) -> str:
-    """Return the text of a MultiIndex name; empty if all its parts are."""
-    return str(parts) if any(parts) else ""
 
 
 def _sniffed(beginning: bytes, delimiter: str) -> str:

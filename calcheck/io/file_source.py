@@ -18,8 +18,8 @@ from calcheck.io.column_names import SPREADS, ColumnOptions
 from calcheck.io.crossing import Crossing
 from calcheck.io.files import STDIN, AnyFile, Files, file_named, resolve, shown_path
 from calcheck.io.filters import Filters, TableLayout, require_one
-from calcheck.io.long_layouts import convert_layout
-from calcheck.io.naming_schemes import ColumnIndex, find_layout, forms_of, unclear_spreads
+from calcheck.io.long_layouts import explode, pivot_long
+from calcheck.io.naming_schemes import LONG, NESTED, ColumnIndex, Nested, forms_of, unclear_spreads
 from calcheck.io.numpy_files import ArrayTable
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
 from calcheck.predictions import HasInfo, Predictions, Source, first_rows
@@ -97,10 +97,12 @@ class FileSource(Source):
                 return TableLayout(table)
             filters = Filters.from_options(self.options.filter, self.options.model, table.schema)
             searched = self.contents != "sample" and not self.options.names_form
-            layout = find_layout(table.schema) if searched else None
+            layout = next((each for each in (*LONG, *NESTED) if searched and each.matches(table.schema)), None)
             if layout is None:
                 return TableLayout(table, filters=filters, notes=notes_of(table))
-            return convert_layout(layout, self.file, table, self.options, filters)
+            if isinstance(layout, Nested):
+                return explode(layout, self.file, table, filters)
+            return pivot_long(layout, self.file, table, self.options, filters)
 
     def _opened(self) -> Table:
         """Return the table; arrays get as many rows as targets in another file, and a column for each input."""
@@ -355,10 +357,7 @@ class FileSource(Source):
     def reads(self) -> tuple[str, ...]:
         """Return the names of all files that are read."""
         others = [name for name in (self._external_name, self.options.truth) if name is not None]
-        return (
-            *self.file.paths,
-            *(path for name in others for path in resolve(join.split_column(name)[0]).paths),
-        )
+        return (*self.file.paths, *(path for name in others for path in resolve(join.split_column(name)[0]).paths))
 
     def warnings(self) -> tuple[Message, ...]:
         messages = [Message("layout", note) for note in self.layout.notes]

@@ -328,11 +328,7 @@ class Files:
 
 
 def resolve(name: str, input_format: str | None = None, *, in_memory: bool = True) -> "AnyFile":
-    """Return the file, or the files of a folder or a pattern; local, or in an object store.
-
-    Hidden files and marker files of other tools (``_SUCCESS``) are skipped. If some files have a known extension, files
-    with other extensions are skipped too; so are ``.json`` files beside them, which may be metadata.
-    """
+    """Return the file, or the files of a folder or a pattern without hidden ones, markers and unknown extensions."""
     if name == STDIN:
         return File(name, input_format)
     if not name:

@@ -21,15 +21,6 @@ DIGITS = 12  # Decimals to which levels are rounded
 AHEAD = r"^(?P<horizon>\d+) (?P<unit>\w+) ahead (?P<target>.+)$"  # "1 wk ahead inc flu hosp"
 
 
-def convert_layout(
-    layout: Long | Nested, file: AnyFile, table: Table, options: ColumnOptions, filters: Filters
-) -> TableLayout:
-    """Return a table of a known layout with one row per unit."""
-    if isinstance(layout, Nested):
-        return explode(layout, file, table, filters)
-    return pivot_long(layout, file, table, options, filters)
-
-
 def pivot_long(layout: Long, file: AnyFile, table: Table, options: ColumnOptions, filters: Filters) -> TableLayout:
     """Return a table with one row per unit: its keys, its target if there is one, and quantiles or samples."""
     names = set(table.schema.names)
@@ -225,7 +216,11 @@ def explode(layout: Nested, file: AnyFile, table: Table, filters: Filters) -> Ta
     if not len(places):
         raise DataError(filters.no_rows_message())
     records = records.take(pa.array(places))
-    values = _paths(records["samples"]) if layout.kind == "samples" else _levels(records["quantiles"])
+    if layout.kind == "samples":
+        paths = to_matrix(records["samples"], "samples")
+        values = paths.reshape(len(paths), -1, inner_length(records["samples"])).transpose(0, 2, 1)
+    else:
+        values = _levels(records["quantiles"])
     count, steps = values.shape[:2]
     record = np.repeat(places, steps)
     scalar = [field.name for field in records.schema if is_scalar(field.type) and field.name not in ("record", "step")]
@@ -245,12 +240,6 @@ def explode(layout: Nested, file: AnyFile, table: Table, filters: Filters) -> Ta
         read=read,
         filters=replace(filters, conditions=()),
     )
-
-
-def _paths(samples: pa.ChunkedArray) -> Floats:
-    """Return the draws (n, h, S) of records with S paths of h steps."""
-    paths = to_matrix(samples, "samples")
-    return paths.reshape(len(paths), -1, inner_length(samples)).transpose(0, 2, 1)
 
 
 def _level_names(quantiles: pa.ChunkedArray) -> list[str]:

@@ -347,8 +347,3 @@ class Nested:
 
 NESTED = (Nested("GluonTS", "samples"), Nested("GluonTS", "quantiles"))
 """Known layouts with several units per row, in search order: GluonTS computes mean and quantiles from samples."""
-
-
-def find_layout(schema: pa.Schema) -> Long | Nested | None:
-    """Return the known layout of a file with these columns, None if it has one row per unit."""
-    return next((layout for layout in (*LONG, *NESTED) if layout.matches(schema)), None)

@@ -90,11 +90,7 @@ def _ending(file: File) -> tuple[int, bytes]:
 
 
 def _require_one_parquet_file(file: File, metadata: Any, footer: int) -> None:
-    """Raise if the file is the last of several in a row: its footer counts bytes from the start of the last one.
-
-    As many bytes as the other files have, or more, then lie between the last column and the footer. In a single file,
-    only indices and filters do.
-    """
+    """Raise if many bytes lie between the last column and the footer: the file is the last of several in a row."""
     last = metadata.num_row_groups - 1
     chunks = [metadata.row_group(last).column(place) for place in range(metadata.num_columns if last >= 0 else 0)]
     ends = [max(0, _start_of(chunk)) + chunk.total_compressed_size for chunk in chunks]

@@ -187,7 +187,7 @@ class StandardizedBias(MeanMetric):
             return IntervalInference(warnings=(Message.of_absence("no-interval", "a single row has no spread"),))
         weights = rows.terms[WEIGHT].values if WEIGHT in rows.terms else None
         means = [
-            _weighted_mean(own["z"], weights, clusters) if rows.columns else _mean_of_sums(own, rows.n)
+            order_statistics.weighted_mean(own["z"], weights, clusters) if rows.columns else _mean_of_sums(own, rows.n)
             for own in split(rows.columns or rows.fixed)
         ]
         found = hull([_inferred(each, 1 - run.confidence) for each in means])
@@ -206,10 +206,6 @@ def _standardized(rows: Predictions) -> Values:
     if predictive.quantile_levels is not None:
         return pit.stated_normal_scores(rows, predictive.quantile_levels)
     return pit.normal_scores(rows) if predictive.family == "cauchy" else zscores.standardized_errors(rows)
-
-
-def _weighted_mean(values: Values, weights: Values | None, clusters: Clusters | None) -> WeightedMean:
-    return order_statistics.weighted_mean(values, weights, clusters)
 
 
 def _mean_of_sums(means: Means | dict[str, Values], n: float) -> WeightedMean:

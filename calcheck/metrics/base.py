@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 from calcheck.core.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import RefitsReplicates, RowResults
-from calcheck.metrics._lazy import binned_validity, binning, curves, np, zscores
+from calcheck.metrics._lazy import binned_validity, binning, curves, groups, np, zscores
 from calcheck.options import (
     LEVEL_TOLERANCE,
     option,
@@ -358,7 +358,11 @@ class BinnedMetric(Metric["Binning"]):
 
     def bin_terms(self, rows: Predictions, bins: Binning) -> dict[str, MeanTerm]:
         """Return the terms to be averaged by bin, among them ``rows``: predicted variances and squared errors."""
-        return binning.spread_by_bin(rows, bins)
+        return {
+            "rows": groups.MeanTerm(groups=bins),
+            "variance": groups.MeanTerm(zscores.uncertainties(rows) ** 2, bins),
+            "squared_error": groups.MeanTerm(zscores.errors(rows) ** 2, bins),
+        }
 
     @staticmethod
     def bin_details(sums: Mapping[str, Values], bins: Binning) -> BinnedDetails | StratifiedCoverageDetails:

@@ -93,10 +93,6 @@ class Ece(RowMetric):
             require_levels_option("levels", self.levels, closed=True)
             if list(self.levels) != sorted(self.levels):
                 raise OptionError(f"--levels must increase, got {', '.join(f'{level:g}' for level in self.levels)}")
-        self._require_weights()
-
-    def _require_weights(self) -> None:
-        """Raise unless the weights are numbers from 0 on with a positive sum; the maximum has none."""
         if not isinstance(self.level_weights, str):
             object.__setattr__(self, "level_weights", tuple(self.level_weights))  # a list, of Python, has no hash
             if min(self.level_weights, default=-1.0) < 0 or not 0 < sum(self.level_weights) < math.inf:
@@ -120,7 +116,9 @@ class Ece(RowMetric):
             levels = np.array(self.levels)
         else:
             levels = pit.levels_of(self.n_levels) if known is None else known
-        self._require_weight_per_level(len(levels))
+        if not isinstance(self.level_weights, str) and len(self.level_weights) != len(levels):
+            number = len(self.level_weights)
+            raise DataError(f"--level-weights must have a number for each of the {len(levels)} levels, got {number}")
         if stated := known is not None and not self.interpolates(known):
             below = pit.shares_at_quantiles(left, right, levels)
         else:
@@ -132,12 +130,6 @@ class Ece(RowMetric):
             warnings=(AT_QUANTILES,) if stated and _are_equal(below) else (),
             details=self.details(groups.Means({"below": below.sums(None) / len(rows), "levels": levels}, len(rows))),
         )
-
-    def _require_weight_per_level(self, count: int) -> None:
-        """Raise unless listed weights are as many as the levels."""
-        if not isinstance(self.level_weights, str) and len(self.level_weights) != count:
-            msg = f"--level-weights must have a number for each of the {count} levels, got {len(self.level_weights)}"
-            raise DataError(msg)
 
     def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:
         found = super().evaluate(fit, source, run)

@@ -12,16 +12,7 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import AT_QUANTILES, Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.metrics._lazy import coverage, groups, np, order_statistics, width
-from calcheck.metrics._targets import (
-    each_target,
-    farthest,
-    hull,
-    join,
-    join_rows,
-    split,
-    split_means,
-    split_rows,
-)
+from calcheck.metrics._targets import each_target, farthest, hull, join, join_rows, split, split_means, split_rows
 from calcheck.metrics.base import FIXED, LevelOption, OrderedMetric, has_interval, stated_levels
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.report import rejects
@@ -39,10 +30,7 @@ if TYPE_CHECKING:
 
 LEVELS = (0.5, 0.9, 0.99)
 """Levels at which the factors show the shape of the distributions."""
-STEP, STEPS = (
-    1.1,
-    16,
-)  # Ratio of neighboring factors of the grid for sums over groups, and their number on each side of 1
+STEP, STEPS = 1.1, 16  # Ratio of neighboring factors of the grid for sums, and their number on each side of 1
 UP_TO = "up to "  # Beginning of the names of the shares of rows up to them
 MEMBER = "member "  # Beginning of the names of columns in which a draw plays the target
 

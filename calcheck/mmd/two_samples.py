@@ -150,11 +150,7 @@ class OperatorMmd(SampleDistance):
         return float(np.sum(z * (self.gram @ z)))
 
     def among_permutations(self) -> "OperatorMmd":
-        """Return the distance of what the regression of both samples together leaves of the targets.
-
-        That regression does not depend on the labels. Without it, two samples differ mainly because regularized
-        regressions of the same function differ between their inputs, which permutations change.
-        """
+        """Return the distance of what one regression of both samples leaves, as regressions differ at other inputs."""
         from scipy.linalg import solve
 
         system = self.gram + len(self.gram) * self.lambda_ * np.eye(len(self.gram))

@@ -18,7 +18,7 @@ from calcheck.predictions import Predictions
 from calcheck.result_details import BinnedDetails, CoverageBin, StratifiedCoverageDetails
 from calcheck.statistics.coverage import nearest_share
 from calcheck.statistics.groups import CutTieGroups, Groups, MeanTerm, digitize
-from calcheck.statistics.zscores import errors, spreads, uncertainties
+from calcheck.statistics.zscores import spreads
 from calcheck.typing import AnyArray, Values
 
 FEW_ROWS = 30  # Minimum rows per bin without a warning; with fewer, a root mean square is mostly noise
@@ -147,15 +147,6 @@ class ValueBins(Binning):
 
     def is_consistent(self, bins: int) -> bool:
         return self.shares is None and self.classes <= bins and super().is_consistent(self.classes)
-
-
-def spread_by_bin(rows: Predictions, bins: Binning) -> dict[str, MeanTerm]:
-    """Return the terms that compare predicted and observed spread: rows, variances and squared errors, (k,) each."""
-    return {
-        "rows": MeanTerm(groups=bins),
-        "variance": MeanTerm(uncertainties(rows) ** 2, bins),
-        "squared_error": MeanTerm(errors(rows) ** 2, bins),
-    }
 
 
 def sums_by_bin(terms: Mapping[str, MeanTerm], bins: Binning) -> dict[str, Values]:

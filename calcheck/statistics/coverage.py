@@ -22,10 +22,7 @@ MAX_OPEN = 1e-3  # Maximum share of targets at limits of intervals for which a l
 
 
 def inside(rows: Predictions, level: float) -> dict[str, Values]:
-    """Return whether each target is inside its interval, (n,); for stated limits also whether it is at none of them.
-
-    A right model with the stated limits l and u only says that P(l < Y < u) <= level <= P(l <= Y <= u).
-    """
+    """Return whether targets are inside intervals, (n,), and strictly for stated limits: P(l < Y < u) <= p."""
     found = {"covered": covered(rows, level)}
     if states_limits(rows.distributions()):
         found["strictly_inside"] = covered(rows, level, strictly=True)
@@ -65,12 +62,7 @@ def _outcomes(rows: Predictions, level: float) -> Predictions:
 
 
 def coverage_by_level(rows: Predictions, stated: Sequence[float]) -> tuple[Values, Values]:
-    """Return levels of central intervals, and the share of targets inside at each, (k,) each.
-
-    Counts at the limits of an interval are inside. Targets between draws are inside in proportion to the part of their
-    gap that the interval contains. If a target is equal to a stated quantile or limit, the share is the number nearest
-    to the level between those without and with the limits.
-    """
+    """Return levels of central intervals and shares inside, (k,) each: nearest to the level between open and closed."""
     if not len(stated):
         return LEVELS, _coverage_by_pit(rows, LEVELS)
     levels = np.unique(stated)
@@ -123,12 +115,6 @@ def mixture_quantile(predictive: Predictive, level: float) -> float:
     return float(high)
 
 
-def _probability(predictive: Predictive, mass: Values) -> Values:
-    """Return the probability of a half-line, given its mass by the CDF, which keeps 1/(m + 1) of m draws apart."""
-    draws = predictive.n_draws
-    return mass if draws is None else mass * (1 + 1 / draws)
-
-
 def exceedances(rows: Predictions, threshold: float, *, upper: bool) -> Exceedances:
     """Return the targets above a threshold, or below it.
 
@@ -144,4 +130,6 @@ def exceedances(rows: Predictions, threshold: float, *, upper: bool) -> Exceedan
     exceeds = np.asarray(y > threshold if upper else y < threshold, dtype=np.float64)
     most = mass if predictive.n_draws is None else mass + 1 / (predictive.n_draws + 1)
     beyond = np.divide(rank, most, out=np.zeros_like(rank), where=most > 0)
-    return Exceedances(exceeds, _probability(predictive, mass), exceeds * 2 * (1 - beyond))
+    draws = predictive.n_draws  # the CDF keeps 1 / (m + 1) of m draws apart
+    probability = mass if draws is None else mass * (1 + 1 / draws)
+    return Exceedances(exceeds, probability, exceeds * 2 * (1 - beyond))

@@ -108,7 +108,9 @@ def _bins_by_uncertainty(predictive: Predictive) -> CurveBins:
 
 def bins_along_values(keys: AnyArray, x_name: str, rows_per_bin: int = ROWS_PER_BIN) -> CurveBins:
     """Return bins of about equal counts along sort keys, (n,), or one for each category."""
-    count = bin_count(len(keys), rows_per_bin) if keys.dtype.kind in NUMBERS + DATES else BINS
+    n = len(keys)
+    count = min(n, MAX_BINS * ROWS_PER_BIN // rows_per_bin, max(LEAST_BINS, n // rows_per_bin))
+    count = count if keys.dtype.kind in NUMBERS + DATES else BINS
     return _along(make_bins(keys, count, x_name), keys, x_name)
 
 
@@ -192,11 +194,6 @@ def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
         return spreads(predictive), SPREAD
     except DataError:  # such as those of Cauchy distributions
         return interval_widths(predictive, LEVEL), WIDTH
-
-
-def bin_count(n: int, rows_per_bin: int) -> int:
-    """Return the number of bins of a curve of n rows."""
-    return min(n, MAX_BINS * ROWS_PER_BIN // rows_per_bin, max(LEAST_BINS, n // rows_per_bin))
 
 
 MAX_ROWS = 150  # More intervals side by side cannot be told apart

@@ -71,18 +71,15 @@ def stated_normal_scores(rows: Predictions, levels: Values) -> Values:
     Shapes: levels (q,).
     """
     left, right = _stated_limits(*pit(rows), levels)
-    return _mean_scores(left, right) / _mean_square(np.concatenate([[0.0], levels, [1.0]]))
+    edges = np.concatenate([[0.0], levels, [1.0]])
+    mean_square = float(np.sum(_mean_scores(edges[:-1], edges[1:]) ** 2 * np.diff(edges)))
+    return _mean_scores(left, right) / mean_square
 
 
 def _mean_scores(left: Values, right: Values) -> Values:
     """Return the mean of the normal quantile function between two levels each."""
     density = [np.exp(-(sc.ndtri(each) ** 2) / 2) / np.sqrt(2 * np.pi) for each in (left, right)]
     return np.asarray((density[0] - density[1]) / (right - left))
-
-
-def _mean_square(edges: Values) -> float:
-    """Return the mean square of the scores between neighboring levels, weighted by the gaps between these."""
-    return float(np.sum(_mean_scores(edges[:-1], edges[1:]) ** 2 * np.diff(edges)))
 
 
 FEW = 16  # Minimum rows per distinct jump for which grouping equal jumps is faster

@@ -46,11 +46,7 @@ def uniforms(rows: Predictions) -> Uniforms | None:
 
 
 def width_ratios(rows: Predictions, level: float, uniform: Uniforms | None) -> Values:
-    """Return the factor by which the interval of each row would have to be wider to end at its target, (n,), >= 0.
-
-    Intervals are stretched about the predicted median, or the middle of a stated interval. For counts, and with draws,
-    it is the size of the normal score of the randomized PIT, or of the z-score, relative to that of the level.
-    """
+    """Return how many times wider intervals end at the target, (n,); of counts and draws by normal scores."""
     unit = level_unit(rows.distributions(), level)
     return _own_ratios(rows, level) if unit is None else _level_free_ratios(rows, uniform) / unit
 

@@ -633,14 +633,14 @@ def test_every_step_of_a_record_is_shown(tmp_path):
 
 def test_a_long_file_is_pivoted_once(tmp_path, monkeypatch):
     """Reading its lazy distributions again neither pivots nor joins targets again."""
-    from calcheck.io import long_layouts
+    from calcheck.io import file_source
 
     path = write(tmp_path / "hub.csv", pa.table(hub("sample", range(8))))
     known = write(tmp_path / "truth.csv", pa.table(truth()))
     in_memory = read(path, truth=known).predictions().predictive
     calls = []
-    pivot_long = long_layouts.pivot_long
-    monkeypatch.setattr(long_layouts, "pivot_long", lambda *given: calls.append(1) or pivot_long(*given))
+    pivot_long = file_source.pivot_long
+    monkeypatch.setattr(file_source, "pivot_long", lambda *given: calls.append(1) or pivot_long(*given))
     lazy = limited(read(path, truth=known), predictive_bytes=1).predictions().predictive
     assert lazy.nbytes == 0
     for _ in range(3):
