@@ -95,7 +95,11 @@ class Option:
         if value is None and self.default is None:
             return None
         item = str if self.repeated else _item(self.hint)
-        if item in (int, float) and isinstance(value, str) and (value in choices_of(self.hint) or _is_range(value)):
+        if (
+            item in (int, float)
+            and isinstance(value, str)
+            and (value in choices_of(self.hint) or value.startswith(RANGE) or STEPS in value)
+        ):
             return self.parse(value, called)
         if item is not None and item is not str and _fits(value, item):
             value = [value]
@@ -259,11 +263,6 @@ def _parse_items(text: str, item: Any) -> tuple[Any, ...]:
             raise ValueError(text)
         return tuple(map(item, range(first, last + 1)))
     return (_parse_any(text, item),)
-
-
-def _is_range(text: str) -> bool:
-    """Return whether a text stands for evenly spaced numbers."""
-    return text.startswith(RANGE) or STEPS in text
 
 
 def _spaced(text: str) -> tuple[float, ...]:

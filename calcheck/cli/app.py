@@ -1,6 +1,5 @@
 """The command-line program: its commands, loaded when they are used, and exit codes."""
 
-import inspect
 import io
 import os
 import signal
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -163,12 +162,10 @@ def make_program() -> TyperGroup:
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": typer_options.PREFIX},
     )
-    app.callback()(
-        typer_options.with_signature(
-            _start,
-            [VERSION, *typer_options.parameters(SettingsOptions, "Options"), *typer_options.completion_parameters()],
-        )
-    )
+    version = typer_options.flag("version", "Print the versions of calcheck and its dependencies.", _print_version)
+    settings = typer_options.parameters(SettingsOptions, "Options")
+    declared = [version, *settings, *typer_options.completion_parameters()]
+    app.callback()(typer_options.with_signature(_start, declared))
     program = typer.main.get_command(app)
     if not isinstance(program, CommandGroup):  # pragma: no cover - for type checkers
         raise TypeError(type(program))
@@ -191,23 +188,6 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer's callback
 
         sys.stdout.write(describe_versions())
         raise typer.Exit
-
-
-VERSION = inspect.Parameter(
-    "version",
-    inspect.Parameter.KEYWORD_ONLY,
-    default=False,
-    annotation=Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_print_version,
-            is_eager=True,
-            help="Print the versions of calcheck and its dependencies.",
-            allow_from_autoenv=False,
-        ),
-    ],
-)
 
 
 def run() -> int:

@@ -87,8 +87,8 @@ def completion_parameters() -> list[inspect.Parameter]:
     if is_completing():
         return []
     return [
-        _flag("install_completion", "Install shell completion.", _install),
-        _flag("show_completion", "Show its script.", _show),
+        flag("install_completion", "Install shell completion.", _install),
+        flag("show_completion", "Show its script.", _show),
     ]
 
 
@@ -105,7 +105,7 @@ def complete_values(option: Option) -> Callable[[str], list[str]] | None:
     return complete
 
 
-def _flag(name: str, text: str, callback: Callable[..., Any]) -> inspect.Parameter:
+def flag(name: str, text: str, callback: Callable[..., Any]) -> inspect.Parameter:
     """Return a flag of the program that ends it."""
     flag = "--" + name.replace("_", "-")
     declared = typer.Option(flag, callback=callback, is_eager=True, help=text, allow_from_autoenv=False)

@@ -50,7 +50,7 @@ class Cluster:
         # The work is sent once, and again if its worker fails
         remote_work = client.submit(_same, work, key=f"{name}-work", pure=False)
         level = [
-            client.submit(_part, part, remote_work, key=f"{name}-part-{place}", pure=False)
+            client.submit(reduce_locally, part, remote_work, key=f"{name}-part-{place}", pure=False)
             for place, part in enumerate(parts)
         ]
         leaves, depth = list(level), 0
@@ -80,11 +80,6 @@ class Cluster:
 
 def _same(work: Any) -> Any:
     return work
-
-
-def _part(part: Source, work: Callable[[Predictions], Any]) -> Any:
-    """Return the sum over one partition."""
-    return reduce_locally(part, work)
 
 
 def _added(one: Any, other: Any) -> Any:

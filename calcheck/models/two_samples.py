@@ -121,9 +121,7 @@ def two_samples(
     elif at is not None and (at is first or at is second):
         at = InMemory(at.predictions())  # its file is already listed
     run = run or Run()
-    if run.replicates is None:
-        run = replace(
-            run, replicates=REPLICATES
-        )  # each permutation costs two regressions, so the number is not increased adaptively
+    if run.replicates is None:  # each permutation costs two regressions, so the number is not increased adaptively
+        run = replace(run, replicates=REPLICATES)
     report = evaluate(source, [metric], at=at, run=run, sink=sink)
     return replace(report, settings={**report.settings, "grid": grid})

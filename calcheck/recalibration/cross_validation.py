@@ -7,7 +7,6 @@ from functools import cached_property, reduce
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calcheck.dependence.clusters import Clusters, find_clusters
 from calcheck.distributions import Predictive
@@ -56,15 +55,11 @@ def _hashes(rows: Predictions, *, with_keys: bool) -> Words:
     y = rows.targets().reshape(len(rows), -1)
     if not with_keys:
         return hash_rows([y, rows.distributions().hashes(0)], 0)
-    return hash_rows([y, _words(rows.id)], 0)
-
-
-def _words(keys: NDArray[np.generic] | None) -> Words:
-    """Return hashes of keys, which may be texts."""
     from hashlib import blake2b
 
-    texts = (str(key).encode() for key in np.asarray(keys).tolist())
-    return np.array([int.from_bytes(blake2b(text, digest_size=8).digest()) for text in texts], dtype=np.uint64)
+    texts = (str(key).encode() for key in np.asarray(rows.id).tolist())
+    keys = np.array([int.from_bytes(blake2b(text, digest_size=8).digest()) for text in texts], dtype=np.uint64)
+    return hash_rows([y, keys], 0)
 
 
 Score = Literal["crps", "nll", "interval"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import isfinite
 
 from calcheck.charts.picture import (
@@ -93,7 +94,8 @@ def metric_picture(report: Report, result: Result) -> Picture | None:
     if is_withheld(result):
         curves = tuple(replace(curve, p_value=None) for curve in curves)
     result = replace(result, curves=curves)
-    panels = tuple(panel for curve in curves for panel in PANELS[curve.name](result, curve, band))
+    drawn = (PANELS[curve.name](result, curve, band) for curve in curves if curve.name in PANELS)
+    panels = tuple(chain.from_iterable(drawn))
     expected = [] if result.reference is None else [f"expected {number(result.reference)}"]
     p = [] if p_value(result) == ABSENT else [f"p {p_value(result)}"]
     verdict = [] if result.verdict == "none" else [result.verdict]
@@ -304,29 +306,20 @@ def _confidence(result: Result, curve: Curve, band: str) -> list[Panel]:
     ]
 
 
-def _nothing(_: Result, __: Curve, ___: str) -> list[Panel]:
-    """Return no panel: the curve is drawn with another one."""
-    return []
-
-
 PANELS: dict[CurveName, Callable[[Result, Curve, str], list[Panel]]] = {
     "reliability": _reliability,
     "coverage": _coverage,
     "pit-histogram": _pit_histogram,
     "pit-difference": _pit_difference,
     "spread": _spread,
-    "spread-intervals": _nothing,
     "spread-histogram": _spread_histogram,
     "correction": _correction,
     "mean-histogram": _mean_histogram,
     "bins": _bins,
     "along": _along,
     "map": _map,
-    "region": _nothing,
-    "worst": _nothing,
     "confidence": _confidence,
-    "oracle": _nothing,
-}  # Functions that make the panels of a curve, given the result and the name of the band
+}  # Functions that make the panels of a curve; other curves are drawn with these
 
 
 def _positions(curve: Curve) -> list[float]:

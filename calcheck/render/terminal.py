@@ -51,7 +51,7 @@ def _parts(block: blocks.Block) -> Iterator[RenderableType]:
         case blocks.Details():
             yield _grid(block.items, gap=2, style="dim")
         case blocks.Table():
-            yield from (_titled(table, _omission(block, table)) for table in _fit(block, page_width()))
+            yield from (_table(table, _omission(block, table)) for table in _fit(block, page_width()))
         case blocks.Marks():
             yield safe_text(" · ".join(f"{MARKS[mark]} {meaning}" for mark, meaning in block.meanings), "dim")
         case blocks.Legend():
@@ -94,23 +94,17 @@ def _grid(items: Iterable[tuple[str, str]], *, gap: int, style: str = "") -> "ri
     return grid
 
 
-def _titled(table: blocks.Table, below: str) -> RenderableType:
-    """Return a table below its title, which may be wider, and above a line of text."""
-    from rich.console import Group
-
-    title = [safe_text(table.title, "italic")] if table.title else []
-    return Group(*title, _table(table), *([safe_text(below, "dim")] if below else []))
-
-
 def _omission(whole: blocks.Table, shown: blocks.Table) -> str:
     """Return how many columns are left out, and what shows them; an empty string if none are."""
     count = len(whole.columns) - len(shown.columns) if whole.overflow == "omit" else 0
     return f"… {count} column{'s' if count > 1 else ''} more: {whole.remedy}" if count else ""
 
 
-def _table(table: blocks.Table) -> "rich.table.Table":
+def _table(table: blocks.Table, below: str) -> RenderableType:
+    """Return a table below its title, which may be wider, and above a line of text."""
     import rich.table
     from rich import box
+    from rich.console import Group
 
     shown = rich.table.Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for column, head, cells in zip(table.columns, _heads(table), blocks.column_cells(table), strict=True):
@@ -121,7 +115,8 @@ def _table(table: blocks.Table) -> "rich.table.Table":
             shown.add_section()
         for _, row in rows:
             shown.add_row(*map(_cell, row, pads))
-    return shown
+    title = [safe_text(table.title, "italic")] if table.title else []
+    return Group(*title, shown, *([safe_text(below, "dim")] if below else []))
 
 
 def _wrapping(table: blocks.Table, column: blocks.Column, cells: Sequence[blocks.Cell]) -> dict[str, Any]:

@@ -141,13 +141,9 @@ def canonical_columns(rows: Predictions) -> dict[str, Any]:
         columns |= {f"input_{place}": values for place, values in enumerate(rows.inputs().T)}
     for name, values in rows.columns.items():
         free = name if not _plays_a_role(name) else f"{name}_given"
-        columns |= {} if _has_values(columns, name, values) or free in columns else {free: values}
+        known = name in columns and np.array_equal(columns[name], values)
+        columns |= {} if known or free in columns else {free: values}
     return columns
-
-
-def _has_values(columns: dict[str, Any], name: str, values: AnyArray) -> bool:
-    """Return whether a column is among those with a role."""
-    return name in columns and np.array_equal(columns[name], values)
 
 
 def _plays_a_role(name: str) -> bool:

@@ -456,13 +456,9 @@ def not_streamable_reason(metric: Metric[Any]) -> str:
     return "needs all rows at once and cannot be computed in batches"
 
 
-def _cv_accumulator(metric: Cv) -> ShiftedMeanAccumulator:
-    return ShiftedMeanAccumulator(metric.rows_around)
-
-
 ACCUMULATORS: tuple[tuple[type[Metric[Any]], Callable[[Any], MetricAccumulator[Any, Any] | None]], ...] = (
     (Cce, _cce_accumulator),
-    (Cv, _cv_accumulator),
+    (Cv, lambda metric: ShiftedMeanAccumulator(metric.rows_around)),
     (ValidBinsMetric, ValidBinsAccumulator),
     (BinnedMetric, BinnedAccumulator),
     (OrderedMetric, ColumnAccumulator),
