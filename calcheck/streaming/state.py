@@ -337,7 +337,8 @@ def _difference(first: State, other: State) -> str:
     """Return how the settings of two states differ, or ""."""
     names, theirs = (set(state.keys) for state in (first, other))
     if names != theirs:
-        more = [f"{', '.join(sorted(left))} only in the {which}" for left, which in _only_in_one(names, theirs) if left]
+        only = {"first": names - theirs, "second": theirs - names}
+        more = [f"{', '.join(sorted(left))} only in the {which}" for which, left in only.items() if left]
         return f"the metrics differ: {' and '.join(more)}"
     for what, one, two in (
         ("predictive distributions", first.input.predictive, other.input.predictive),
@@ -352,20 +353,12 @@ def _difference(first: State, other: State) -> str:
     alike = dict(zip(other.keys, zip(other.metrics, other.sums, strict=True), strict=True))
     for key, each, sums in zip(first.keys, first.metrics, first.sums, strict=True):
         one_like, sums_like = alike[key]
-        if difference := _metric_difference(each, one_like) or _sums_difference(each, sums, sums_like):
+        if difference := _metric_difference(each, one_like):
             return difference
+        means = [each for each in (sums, sums_like) if isinstance(each, MomentSums)]
+        if len({frozenset(each.sums) for each in means}) > 1:
+            return f"different versions of calcheck summed {each.metric.info.name}"
     return ""
-
-
-def _sums_difference(metric: StreamedMetric, one: Sums, other: Sums) -> str:
-    """Return that the sums of a metric have different names, or ""."""
-    if isinstance(one, MomentSums) and isinstance(other, MomentSums) and one.sums.keys() != other.sums.keys():
-        return f"different versions of calcheck summed {metric.metric.info.name}"
-    return ""
-
-
-def _only_in_one(names: set[str], theirs: set[str]) -> tuple[tuple[set[str], str], ...]:
-    return (names - theirs, "first"), (theirs - names, "second")
 
 
 def _metric_difference(one: StreamedMetric, other: StreamedMetric) -> str:
@@ -394,19 +387,16 @@ def read_state(path: str) -> State:
     """Return a state from a file, without executing any code from it."""
     header, arrays = archives.read_archive(path, archives.STATE)
     with archives.damage_as_error(path):
-        return _state(header, arrays)
-
-
-def _state(header: dict[str, Any], arrays: Mapping[str, AnyArray]) -> State:
-    simple = archives.from_header(State, ("input", *SIMPLE), header)
-    chosen, sums = [], []
-    keys = _keys([str(entry["metric"]) for entry in header["metrics"]])
-    for key, entry in zip(keys, header["metrics"], strict=True):
-        metric, summing = _metric(entry["metric"], dict(entry["options"]))
-        stored = archives.strip_prefix(key, arrays)
-        chosen.append(StreamedMetric(metric, summing, archives.from_arrays("settings", summing.settings_type, stored)))
-        sums.append(_sound(chosen[-1], chosen[-1].sums_from_arrays(stored), simple["input"].n))
-    return State(metrics=tuple(chosen), sums=tuple(sums), **simple)
+        simple = archives.from_header(State, ("input", *SIMPLE), header)
+        chosen, sums = [], []
+        keys = _keys([str(entry["metric"]) for entry in header["metrics"]])
+        for key, entry in zip(keys, header["metrics"], strict=True):
+            metric, summing = _metric(entry["metric"], dict(entry["options"]))
+            stored = archives.strip_prefix(key, arrays)
+            settings = archives.from_arrays("settings", summing.settings_type, stored)
+            chosen.append(StreamedMetric(metric, summing, settings))
+            sums.append(_sound(chosen[-1], chosen[-1].sums_from_arrays(stored), simple["input"].n))
+        return State(metrics=tuple(chosen), sums=tuple(sums), **simple)
 
 
 def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any], metric_accumulators.MetricAccumulator[Any, Any]]:

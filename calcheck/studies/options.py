@@ -399,6 +399,7 @@ PLOT = group("Output", PlotOptions)
 POINTWISE = group("Output", PointwiseOptions)
 SEED = group("Computation", run.SeedOptions)
 ENGINE = group("Computation", run.EngineOptions)
+OUTPUTS = (REPORT, PLOT, SEED, ENGINE)
 SAMPLES = COLUMNS.keep("target", "embedding", "inputs", "id", "model", "filter", "nan_policy", "input_format")
 """Options about the columns of samples, which have no predictions."""
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from calcheck.options import option
 from calcheck.render import format_names
-from calcheck.studies import Argument, Group, Study, Variant, group, options
+from calcheck.studies import Argument, Group, Study, Variant, group
+from calcheck.studies.options import COLUMNS, DEPENDENCE, INFERENCE, OUTPUTS, OVERWRITTEN, SUFFIXES, WEIGHTS
 
 POSITIONS = (
     "The files are a series, the undisturbed one first, at these positions, such as the strength of a disturbance: show"
@@ -60,10 +61,10 @@ class DiffReportOptions:
     format: str = option("table", "Format of the changes.", choices=format_names("diff"))
     output: str | None = option(
         None,
-        f"Write the changes to a file instead of standard output. {options.SUFFIXES}",
+        f"Write the changes to a file instead of standard output. {SUFFIXES}",
         metavar="PATH",
         short="-o",
-        by_hand=options.OVERWRITTEN,
+        by_hand=OVERWRITTEN,
     )
 
 
@@ -81,20 +82,7 @@ COMPARE = Study(
             list[str],
         ),
     ),
-    groups=(
-        group("Comparison", ComparisonOptions),
-        TRIALS,
-        options.COLUMNS,
-        options.WEIGHTS,
-        options.BOOTSTRAP,
-        options.REFERENCE,
-        options.SIGNIFICANCE,
-        options.DEPENDENCE,
-        options.REPORT,
-        options.PLOT,
-        options.SEED,
-        options.ENGINE,
-    ),
+    groups=(group("Comparison", ComparisonOptions), TRIALS, COLUMNS, WEIGHTS, INFERENCE, DEPENDENCE, *OUTPUTS),
     variants={"positions": Variant("trend", "a series of files (--positions)")},
     document="document.comparison_blocks",
     picture="picture.comparison_picture",
@@ -113,17 +101,7 @@ TREND = Study(
             list[str],
         ),
     ),
-    groups=(
-        group("Series", TrendOptions),
-        TRIALS,
-        options.COLUMNS,
-        options.INFERENCE,
-        options.DEPENDENCE,
-        options.REPORT,
-        options.PLOT,
-        options.SEED,
-        options.ENGINE,
-    ),
+    groups=(group("Series", TrendOptions), TRIALS, COLUMNS, INFERENCE, DEPENDENCE, *OUTPUTS),
     picture="picture.trend_picture",
     example="calcheck trend clean.parquet noise1.parquet noise2.parquet --positions 0,0.5,1 --metrics cce,ece",
 )

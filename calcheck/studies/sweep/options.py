@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import option, require_count_option
 from calcheck.studies import Argument, Group, Study, group
-from calcheck.studies.options import COLUMNS, ENGINE, PLOT, REPORT, SEED
+from calcheck.studies.options import COLUMNS, OUTPUTS
 
 MAX_SUBSETS = 10_000  # maximum number of random subsets per size
 
@@ -61,10 +61,7 @@ SWEEP = Study(
         group("Sweep", SweepOptions),
         Group("Metric", metrics=(*METRICS, *TWO_SAMPLE_METRICS)).omit("level"),
         COLUMNS,
-        REPORT,
-        PLOT,
-        SEED,
-        ENGINE,
+        *OUTPUTS,
     ),
     document="document.sweep_blocks",
     picture="picture.sweep_picture",
