@@ -88,7 +88,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
         stream_metric(metric, file, given)
         return
     from calcheck.evaluation import evaluate
-    from calcheck.io.evaluation_points import read_inputs, require_grid
+    from calcheck.io.evaluation_points import grid_of, read_inputs, require_grid
 
     extremes, places = (build(options.WorstBestOptions, given), build(options.EvaluationPointsOptions, given))
     elsewhere = places.at is not None or places.grid is not None
@@ -107,12 +107,15 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
         require_grid(places.grid, at=places.at is not None)
     at = read_inputs(places.at, source, narrow=narrow or bool(plot_by)) if places.at else None
     report_to, pointwise = inputs_and_outputs.require_outputs(given, source, at)
-    grid = _grid(places.grid, source)
+    points: Source | None = at
+    if places.grid is not None:
+        with source.error_names():
+            points = grid_of(source, places.grid, source.input_info().columns.get("x", "x"))
     with inputs_and_outputs.run_context(given, source) as run:
         report = evaluate(
             source,
             [metric],
-            at=at or grid,
+            at=points,
             subsample=build(options.RowOptions, given).subsample,
             run=replace(run, curves=inputs_and_outputs.has_pictures(given), curves_by=plot_by),
             worst=extremes.worst,
@@ -146,13 +149,3 @@ def _kernel_x(metric: Metric[Any], source: FileSource) -> str:
         roles = source.roles
     default = "rbf" if len(roles.x) == 1 and not roles.has_embedding else "polynomial"
     return getattr(metric, "kernel_x", None) or default
-
-
-def _grid(size: int | None, source: FileSource) -> Source | None:
-    """Return equally spaced evaluation points, labeled with the name of the input; None without a size."""
-    from calcheck.io.evaluation_points import grid_of
-
-    if size is None:
-        return None
-    with source.error_names():
-        return grid_of(source, size, source.input_info().columns.get("x", "x"))

@@ -352,14 +352,11 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
             raise OptionError(f"--names needs {len(files)} different names, one per file, got {','.join(names)!r}")
         return list(names)
     paths = [PurePath("stdin" if file == inputs_and_outputs.STDIN else file) for file in plain]
-    for depth in range(1, max(len(path.parts) for path in paths) + 1):
-        candidates = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
-        if len(set(candidates)) == len(candidates):
-            return candidates
-    candidates = [path.stem + file.removeprefix(name) for path, name, file in zip(paths, plain, files, strict=True)]
-    if len(set(candidates)) == len(candidates):
-        return candidates
-    candidates = [path.name for path in paths]
-    if len(set(candidates)) == len(candidates):
-        return candidates
-    return [f"{path.stem} ({place})" for place, path in enumerate(paths, start=1)]
+    depths = range(1, max(len(path.parts) for path in paths) + 1)
+    candidates = [
+        *(["/".join([*path.parts[-depth:-1], path.stem]) for path in paths] for depth in depths),
+        [path.stem + file.removeprefix(name) for path, name, file in zip(paths, plain, files, strict=True)],
+        [path.name for path in paths],
+    ]
+    numbered = [f"{path.stem} ({place})" for place, path in enumerate(paths, start=1)]
+    return next((each for each in candidates if len(set(each)) == len(each)), numbered)

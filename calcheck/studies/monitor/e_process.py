@@ -233,12 +233,7 @@ def log_e_process(log_densities: Values, means: Values, step: Indices, lag: int)
 
 
 def change_point(log_densities: Values) -> int:
-    """Return since which time a fault fits the data best: the start of the segment with the largest product.
-
-    The segment ends at the last time; all starts and all beta densities are compared.
-
-    Shapes: log_densities (t, b).
-    """
+    """Return the start of the segment up to the last time whose product of one of the densities (t, b) is largest."""
     best, found = -np.inf, 0
     for density in log_densities.T:
         before = np.concatenate([[0.0], np.cumsum(density)])

@@ -198,10 +198,7 @@ class DependentGroups:
         self._squares += values**2
 
     def residuals(self, number: int) -> Values:
-        """Return the centered differences of a group from its replicates, by cluster, (G, c), over its rows.
-
-        Their variance is that of the replicates; only its increase by dependence is from the data.
-        """
+        """Return the centered differences of a group from its replicates, with their variance, by cluster, (G, c)."""
         rows = self.groups[number]
         expected = self._sums[rows] / self._count
         away = self._data[rows] - expected
