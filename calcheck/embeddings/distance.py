@@ -263,7 +263,7 @@ def kernel_warnings(dof: float, bounds: FeatureBounds, found: Distances, precisi
     return tuple(warnings)
 
 
-BLOCK_VALUES = 1 << 22  # Values smoothed at a time: 32 MiB
+BLOCK_VALUES = 1 << 20  # Values smoothed at a time: 8 MiB
 FEW_COLUMNS = 32  # Columns of a data set up to which it costs more to find its principal directions than to smooth all
 COPIES = 8  # Arrays of the size of a whole smoother matrix in memory
 

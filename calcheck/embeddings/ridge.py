@@ -311,7 +311,7 @@ class CholeskySmoother(Smoother):
 
     def __init__(self, ridge: KernelRidge, lambda_: float, points: Values | None) -> None:
         n_lambda = ridge.n * lambda_
-        if ridge.solver == "cholesky":
+        if ridge.solver == "cholesky" or ridge.gram.features is not None:
             super().__init__(ridge, n_lambda, points, ridge.backend)
             self._factor = ridge.factor(n_lambda)
         else:
@@ -335,9 +335,9 @@ class CholeskySmoother(Smoother):
 
     def smooth(self, outputs: Values) -> Values:
         rhs = self.array.asarray(outputs)
-        coefficients = self._factor.solve(rhs).coefficients
         if self._points is None:
-            return self.array.to_numpy(rhs - self.n_lambda * coefficients)
+            return self.array.to_numpy(self._factor.fitted(rhs))
+        coefficients = self._factor.solve(rhs).coefficients
         parts = [self._kernel(rows) @ coefficients for rows in self._rows(len(self._points))]
         return np.concatenate([self.array.to_numpy(part) for part in parts])
 
@@ -350,7 +350,7 @@ class CholeskySmoother(Smoother):
             for rows in self._rows(n):
                 unit = xp.zeros((n, rows.stop - rows.start), dtype=self.array.dtype, device=self.array.device)
                 unit[rows] = xp.eye(rows.stop - rows.start, dtype=self.array.dtype, device=self.array.device)
-                yield (unit - self.n_lambda * self._factor.solve(unit).coefficients).T
+                yield self._factor.fitted(unit).T
         else:
             for rows in self._rows(len(self._points)):
                 yield self._factor.solve(self._kernel(rows).T).coefficients.T
@@ -462,7 +462,8 @@ def smoother(
     Shapes: points (m, d).
     """
     limits = ridge.run.limits
-    if ridge.solver == "cholesky" or (ridge.n <= limits.factor_rows and not rough):
+    cheap = ridge.gram.features is not None or (ridge.n <= limits.factor_rows and not rough)
+    if ridge.solver == "cholesky" or cheap:
         return CholeskySmoother(ridge, lambda_, points)
     outputs = cache(typical)
     exact_size = cache(lambda: float(np.sum(ridge.smoothed(outputs(), lambda_) ** 2)))

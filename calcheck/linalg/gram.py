@@ -14,7 +14,7 @@ from calcheck.kernels.bandwidths import OVERFLOW_MESSAGE
 from calcheck.kernels.kernel_functions import Kernel, Polynomial
 from calcheck.typing import Array, Mask, Values
 
-ROWS_PER_FEATURE = 20  # Minimum rows per feature at which products with features replace those with tiles
+ROWS_PER_FEATURE = 6  # Minimum rows per feature at which products with features replace those with tiles
 TILE = (512, 2048)  # Tile shape on a CPU: large enough for fast products, small enough for the cache
 LARGE_TILE = (4096, 16_384)  # Tile shape on a GPU, where launches cost more than cache misses: 256 MiB in float32
 
@@ -63,7 +63,7 @@ class Gram:
         self._passed = True
 
     @cached_property
-    def _features(self) -> Array | None:
+    def features(self) -> Array | None:
         """Z with K = Z Z^T, (n, q), if products with it cost much less."""
         most = self.n // ROWS_PER_FEATURE
         return self.kernel.monomials(self.x, most) if isinstance(self.kernel, Polynomial) else None
@@ -80,7 +80,7 @@ class Gram:
 
     def __matmul__(self, b: Array) -> Array:
         """Return K b for (n, c) columns, (n, c)."""
-        if (features := self._features) is not None:
+        if (features := self.features) is not None:
             return features @ (features.T @ b)
         product = namespace(b).zeros_like(b)
         for rows, columns, tile in self.tiles():

@@ -29,7 +29,10 @@ class Solution:
 
 
 class Cholesky:
-    """Cholesky factor of K + n_lambda I: exact to rounding, for any number of right-hand sides."""
+    """Cholesky factor of K + n_lambda I: exact to rounding, for any number of right-hand sides.
+
+    If K = Z Z^T with few columns, it is that of Z^T Z + n_lambda I (Woodbury).
+    """
 
     def __init__(
         self,
@@ -37,9 +40,10 @@ class Cholesky:
         n_lambda: float,  # n * lambda > 0
         progress: Progress,  # Called when the factorization begins and ends
     ) -> None:
-        matrix = gram.dense()
+        self._features, self._shift, self._n = gram.features, n_lambda, gram.n
+        matrix = gram.dense() if self._features is None else self._features.T @ self._features
         progress("factorization", 0.0)
-        diagonal = namespace(matrix).arange(gram.n)
+        diagonal = namespace(matrix).arange(len(matrix))
         matrix[diagonal, diagonal] += n_lambda
         try:
             self.factor = _factorize(matrix)
@@ -54,13 +58,24 @@ class Cholesky:
 
     def solve(self, rhs: Array) -> Solution:
         """Return the solution for (n, c) right-hand sides."""
+        if self._features is None:
+            return Solution(self._solve(rhs), 0)
+        return Solution((rhs - self.fitted(rhs)) / self._shift, 0)
+
+    def fitted(self, rhs: Array) -> Array:
+        """Return K (K + n_lambda I)^-1 R for (n, c) right-hand sides R."""
+        if self._features is None:
+            return rhs - self._shift * self._solve(rhs)
+        return self._features @ self._solve(self._features.T @ rhs)
+
+    def _solve(self, rhs: Array) -> Array:
         half = _solve_triangular(self.factor, rhs, transposed=False)
-        return Solution(_solve_triangular(self.factor, half, transposed=True), 0)
+        return _solve_triangular(self.factor, half, transposed=True)
 
     def trace_of_inverse(self) -> float:
         """Return tr (K + n_lambda I)^-1 = |L^-1|_F^2, by blocks of columns on views of L, which copies would double."""
         if self._trace is None:
-            self._trace = self._squared_norm_of_inverse()
+            self._trace = self._squared_norm_of_inverse() + (self._n - len(self.factor)) / self._shift
         return self._trace
 
     def _squared_norm_of_inverse(self) -> float:
