@@ -52,9 +52,9 @@ def test_ill_conditioned_factors_use_double_precision():
         assert found.array.itemsize == (4 if penalty == 0.01 else 8)
         expected = dense(None, penalty=penalty) @ OUTPUTS
         assert_allclose(found.smooth(OUTPUTS), expected, rtol=0, atol=(1e-3 if penalty == 0.01 else 1e-9))
-    large = ridge("cg", kernel="polynomial", gamma=1.0, degree=3, coef0=1.0)  # tr K / n is in the hundreds
+    large = ridge("cg", kernel="polynomial", gamma=1.0, degree=5, coef0=1.0)  # tr K / n is in the thousands
     assert CholeskySmoother(large, PENALTY, None).array.itemsize == 8
-    assert CholeskySmoother(large, 1e3, None).array.itemsize == 4
+    assert CholeskySmoother(large, 1e5, None).array.itemsize == 4
 
 
 def test_a_run_in_single_precision_stays_so_or_is_refused():

@@ -87,6 +87,27 @@ def test_solvers_agree(device):
     assert_allclose(direct.trace_of_inverse(), np.trace(inverse), rtol=1e-10)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("degree", "coef0", "columns"), [(3, 1.0, 20), (2, 0.0, 10), (1, 2.5, 4), (4, 0.3, 35)])
+def test_monomials_of_a_polynomial_kernel_solve_as_its_matrix_does(device, degree, coef0, columns):
+    """C(d + degree, degree) monomials, some of them 0 for coef0 = 0; products, solutions and traces are equal."""
+    rng, engine = np.random.default_rng(1), backend(device, "float64")
+    values, right = rng.normal(size=(250, 3)), rng.normal(size=(250, 4))
+    x, rhs = engine.asarray(values), engine.asarray(right)
+    kernel, full = Polynomial(degree, 0.7, coef0), (0.7 * values @ values.T + coef0) ** degree
+    z = engine.to_numpy(kernel.monomials(x, 40))
+    assert z.shape == (250, columns)
+    assert kernel.monomials(x, columns - 1) is None
+    assert_allclose(z @ z.T, full, rtol=0, atol=1e-13 * full.max())
+    gram = Gram(kernel, x, memory=0, progress=silent)
+    assert gram.features is not None
+    direct, inverse = Cholesky(gram, 2.0, silent), np.linalg.inv(full + 2 * np.eye(250))
+    assert_allclose(engine.to_numpy(gram @ rhs), full @ right, rtol=0, atol=1e-12 * full.max())
+    assert_allclose(engine.to_numpy(direct.solve(rhs).coefficients), inverse @ right, rtol=0, atol=1e-11)
+    assert_allclose(engine.to_numpy(direct.fitted(rhs)), full @ inverse @ right, rtol=0, atol=1e-10)
+    assert_allclose(direct.trace_of_inverse(), np.trace(inverse), rtol=1e-9)
+
+
 def test_conjugate_gradients_handle_dependent_right_hand_sides():
     rng = np.random.default_rng(2)
     x, column = rng.normal(size=(100, 3)), rng.normal(size=(100, 1))
@@ -154,7 +175,7 @@ def test_a_solution_with_a_large_residual_is_refused(monkeypatch, residual, refu
 
 def test_a_matrix_that_is_not_positive_definite_is_refused_with_a_remedy():
     x = np.random.default_rng(5).normal(size=(50, 1)) * 1e3
-    gram = Gram(Polynomial(3, 1.0, 1.0), x, memory=1 << 30, progress=silent)
+    gram = Gram(Polynomial(9, 1.0, 1.0), x, memory=1 << 30, progress=silent)
     with pytest.raises(NumericalError, match="--lambda"):
         Cholesky(gram, 1e-9, silent)
 
