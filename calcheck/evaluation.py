@@ -121,6 +121,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     behind = [] if answer is None else answer.fitted(source, known, simulation, run, judged=noticed is None)
     fitted = dict.fromkeys([*known, *(each for each in behind if not isinstance(each, Skipped))])
     _simulate([each for each in fitted if _is_simulated(each, referred)], simulation, clusters, run)
+    judged = places is not None and at is None and noticed is None
+    searched = judged and _is_searched(simulation, run, answer or Answer())
     report = Report(
         calcheck=__version__,
         input=info,
@@ -128,11 +130,12 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             **({} if noticed is None else noticed.settings),
             **({} if clusters is None else {"dependence": clusters.details}),
             **run_settings(run, subsample=subsample),
+            **({"region_searched": True} if searched else {}),
         },
         results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
         skipped=tuple(skipped),
         overall=p_values_and_verdicts.overall_verdict(known, run.confidence, judged=noticed is None),
-        region=None if at or noticed else _worst_region(names, simulation, run, places, answer or Answer()),
+        region=_worst_region(names, simulation, run, places, answer or Answer()) if searched else None,
     )
     if answer is None:
         return report
@@ -311,16 +314,20 @@ def _fitted(
     return computed
 
 
+def _is_searched(simulation: NullSimulator, run: Run, answer: Answer) -> bool:
+    """Return whether the worst region of the inputs is searched: rows must be independent and have equal weights."""
+    if simulation.rows.x is None or run.dependence.is_stated or answer.weights or not len(simulation):
+        return False
+    from calcheck.regions.worst import is_searchable
+
+    return is_searchable(simulation.rows)
+
+
 def _worst_region(
     names: Sequence[str], simulation: NullSimulator, run: Run, places: PlaceSink | None, answer: Answer
 ) -> WorstRegion | None:
-    """Return the region of the inputs whose rows differ most from the others; None if none differs significantly.
-
-    Rows must be independent and have equal weights.
-    """
+    """Return the region of the inputs whose rows differ most from the others; None if none differs significantly."""
     rows = simulation.rows
-    if places is None or rows.x is None or run.dependence.is_stated or answer.weights or not len(simulation):
-        return None
     from calcheck.regions.worst import describe_region, worst_region
 
     names = names if len(names) == rows.width else [f"input {number + 1}" for number in range(rows.width)]
@@ -328,7 +335,8 @@ def _worst_region(
     if found is None:
         return None
     inside = found.place.inside
-    places(rows, inside)
+    if places is not None:
+        places(rows, inside)
     make: Mapping[str, Any] = METRICS
     is_scale = found.direction in ("too-narrow", "too-wide")
     metric = make["width-factor"](level=answer.level) if is_scale else make["standardized-bias"]()

@@ -15,6 +15,7 @@ from calcheck.studies.gate import rules
 from calcheck.studies.gate.name_resolution import (
     EFFECT_FIELDS,
     EFFECTS,
+    REGION_FIELDS,
     ByGroup,
     SliceSummary,
     effect_name,
@@ -96,6 +97,7 @@ def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") ->
         rules.OVERALL: report.overall,
         rules.SLICES: summary,
         rules.MONITOR: report.monitor,
+        rules.REGION: region_part(report),
         **answer_parts(report.conclusion),
     }
     names = {str(name): (name, _results_of(name, rule, groups)) for name in rule.names()}
@@ -128,6 +130,16 @@ def answer_parts(conclusion: Conclusion | None) -> dict[str, Part]:
         rules.QUALIFIERS: {name: int(name in conclusion.qualifiers) for name in get_args(Qualifier)},
         rules.EFFECTS: {name: {field: each.get(field) for field in EFFECT_FIELDS} for name, each in numbers.items()},
     }
+
+
+def region_part(report: Report) -> Mapping[str, float] | None:
+    """Return the width factor or the bias of the worst region, and its rows; None if none was searched."""
+    region = report.region
+    if region is None:
+        return dict(zip(REGION_FIELDS, (1.0, 0.0, 0), strict=True)) if "region_searched" in report.settings else None
+    is_scale = region.direction in ("too-narrow", "too-wide")
+    value = math.inf if region.value is None else region.value
+    return dict(zip(REGION_FIELDS, (value, 0.0, region.rows) if is_scale else (1.0, value, region.rows), strict=True))
 
 
 def _results_of(name: rules.Name, rule: rules.Rule, groups: ByGroup) -> dict[str, Result]:

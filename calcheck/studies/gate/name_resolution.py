@@ -65,6 +65,8 @@ def _because(name: str, result: Result | None) -> str:
     field = name.rpartition(".")[2] if "." in name else "value"
     if name.startswith(f"{rules.OVERALL}."):
         return FIELDS["p_value_adjusted"]
+    if name.startswith(f"{rules.REGION}."):
+        return "no region was searched: it needs inputs, independent rows, and the whole distribution of each"
     warnings = () if result is None else result.warnings
     for codes in (TOPICS.get(field, ABSENCES), ABSENCES):
         if texts := [warning.text for warning in warnings if warning.code in codes]:
@@ -106,9 +108,11 @@ def effect_name(topic: Topic, kind: Kind | None) -> str:
 
 
 EFFECTS = (*AVERAGE, "shape", *LOCAL, *(effect_name(topic, "bias") for topic in LOCAL))  # Names of effects in rules
+REGION_FIELDS = ("factor", "bias", "rows")  # What rules can say about the worst region
 PART_FIELDS: dict[str, FieldTree] = {
     rules.ANSWER: {},
     rules.QUALIFIERS: {name: {} for name in get_args(Qualifier)},
+    rules.REGION: {name: {} for name in REGION_FIELDS},
     rules.EFFECTS: {name: {field: {} for field in EFFECT_FIELDS} for name in EFFECTS},
     rules.INPUT: {each.name: None if each.name == "columns" else {} for each in fields(Input)},
     rules.OVERALL: {each.name: {} for each in fields(Overall)},
@@ -222,7 +226,7 @@ def texts_of(operand: rules.Operand) -> tuple[str, ...] | None:
     if (
         not isinstance(operand, rules.Name)
         or len(operand.path) == 1
-        or operand.head in (rules.QUALIFIERS, rules.EFFECTS)
+        or operand.head in (rules.QUALIFIERS, rules.EFFECTS, rules.REGION)
     ):
         return None
     head, field, *deeper = operand.path

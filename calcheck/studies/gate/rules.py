@@ -6,7 +6,7 @@
     not 0.85 < coverage < 0.95
     abs(zms.zeta) > 1 or (zms.verdict == fail and input.n >= 1000)
     slices['sex=f'].coverage < 0.85 or slices.min_p < 0.01
-    answer == no or effects.size.high > 1.3
+    answer == no or effects.size.high > 1.3 or region.factor > 1.5
 
 A name is either a metric, ``ece``, which stands for the metric's value, or the path of a field in the report,
 ``cce.details.dof``; ``slices['sex=f']`` before it refers to a group of the rows. Names may contain dashes. A word that
@@ -44,8 +44,8 @@ TOKEN = re.compile(
 KEYWORDS = ("and", "or", "not", "abs")
 LEAVES = ("number", "name", "grouped", "text")
 INPUT, OVERALL, SLICES, MONITOR = "input", "overall", "slices", "monitor"
-ANSWER, QUALIFIERS, EFFECTS = "answer", "qualifiers", "effects"
-PARTS = (INPUT, OVERALL, SLICES, MONITOR, ANSWER, QUALIFIERS, EFFECTS)
+ANSWER, QUALIFIERS, EFFECTS, REGION = "answer", "qualifiers", "effects", "region"
+PARTS = (INPUT, OVERALL, SLICES, MONITOR, ANSWER, QUALIFIERS, EFFECTS, REGION)
 """Prefixes of names that refer to a part of the report instead of a metric."""
 
 LEAF = "expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"
@@ -176,8 +176,8 @@ class Rule:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the rule refers to the answer, or to its effects."""
-        return any(name.head in (ANSWER, QUALIFIERS, EFFECTS) for name in self.names())
+        """Whether the rule refers to the answer, to its effects, or to the worst region."""
+        return any(name.head in (ANSWER, QUALIFIERS, EFFECTS, REGION) for name in self.names())
 
     @property
     def is_monitored(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from calcheck.report import Input, Report, Result
-from calcheck.report.conclusion import Conclusion, Effect
+from calcheck.report.conclusion import Conclusion, Effect, WorstRegion
 from calcheck.studies.gate.evaluate import answer_gates, evaluate_rule, group_gates
 from calcheck.studies.gate.rules import parse
 
@@ -75,6 +75,37 @@ def test_the_answer_cannot_be_judged_where_dependence_was_only_noticed_unless_it
 )
 def test_rules_take_the_numbers_of_effects_and_an_absent_one_violates(rule, passed):
     assert outcome(rule, report_of()) == (passed, True)
+
+
+WORST = WorstRegion(
+    where="a>1",
+    filter="",
+    rows=60,
+    direction="too-narrow",
+    value=1.6,
+    low=1.4,
+    high=1.9,
+    other_value=1.0,
+    level=0.9,
+    p_value=0.005,
+    text="a>1",
+)
+
+
+@pytest.mark.parametrize(
+    ("region", "passed"),
+    [
+        (WORST, (False, True, False)),
+        (replace(WORST, direction="predictions-too-low", value=0.4), (True, False, False)),
+        (None, (True, True, True)),
+    ],
+)
+def test_rules_take_the_factor_or_the_bias_of_the_worst_region(region, passed):
+    searched = report_of(region=region, settings={"region_searched": True})
+    rules = ("region.factor > 1.5", "region.bias > 0.2", "region.rows > 0")
+    assert tuple(outcome(rule, searched)[0] for rule in rules) == passed
+    if region is None:
+        assert not any(outcome(rule, report_of())[0] for rule in rules)
 
 
 def test_groups_keep_a_gate_each():
