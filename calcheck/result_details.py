@@ -298,7 +298,9 @@ class LocalErrorDetails(Details, total=False):
     mean: Annotated[float, "Mean over all rows: log factor of the standard deviation, or bias in predicted deviations."]
     standard_error: Annotated[float, "Standard error of the value."]
     rows: Annotated[int, "Number of rows, or of sampled rows if there are many."]
-    regularizer: Annotated[float, "Regularizer of the regression, with the smallest leave-one-out error."]
+    regularizer: Annotated[
+        float, "Regularizer of the regression: the largest with a leave-one-out error near the smallest."
+    ]
     directions: Annotated[int, "Number of independent functions of the inputs."]
     dof: Annotated[float, "Effective degrees of freedom of the regression."]
 

@@ -26,12 +26,23 @@ class Covariances:
 
     covariance: Values  # Mean of g w
     variance: Values  # Variance of g
-    errors: Values  # Mean of (w - g)^2, up to the mean of w^2
+    errors: Values  # Mean of (w - g)^2
+    excess_errors: Values  # Standard errors of the differences of these means from the smallest
+
+    @property
+    def sharpest(self) -> Indices:
+        """The place of the regularizer with the smallest error for each output, (c,)."""
+        return np.asarray(self.errors.argmin(axis=0))
 
     @property
     def best(self) -> Indices:
-        """The place of the regularizer with the smallest error for each output, (c,)."""
-        return np.asarray(self.errors.argmin(axis=0))
+        """The place of the largest regularizer whose error is at most one standard error above the smallest, (c,).
+
+        Source: Breiman, Friedman, Olshen, Stone (1984), "Classification and regression trees", section 3.4.3; here the
+        standard error is that of the difference.
+        """
+        near = self.errors <= self.errors.min(axis=0) + self.excess_errors
+        return np.asarray(len(LAMBDAS) - 1 - near[::-1].argmax(axis=0))
 
     @property
     def bounds(self) -> Values:
@@ -142,11 +153,17 @@ class LeaveOneOut:
 
     def covariances(self, outputs: Values) -> Covariances:
         """Return how predictions vary with centered outputs (n, c)."""
+        n, squares = len(outputs), []
         found = np.empty((3, len(LAMBDAS), outputs.shape[1]))
         for place in range(len(LAMBDAS)):
             predicted = self.predict(outputs, place)
-            common = np.einsum("ic,ic->c", predicted, outputs)
-            squares = np.einsum("ic,ic->c", predicted, predicted)
-            own = squares / len(outputs) - predicted.mean(axis=0) ** 2
-            found[:, place] = common / len(outputs), own, (squares - 2 * common) / len(outputs)
-        return Covariances(*found)
+            common, own = (np.einsum("ic,ic->c", predicted, each) / n for each in (outputs, predicted))
+            variance = own - predicted.mean(axis=0) ** 2
+            squares.append(np.square(np.subtract(outputs, predicted, out=predicted), out=predicted))
+            found[:, place] = common, variance, squares[-1].mean(axis=0)
+        sharpest, spread = found[2].argmin(axis=0), np.empty(found[2].shape)
+        for place in np.unique(sharpest):
+            columns = sharpest == place
+            for row, each in zip(spread, squares, strict=True):
+                row[columns] = (each[:, columns] - squares[place][:, columns]).std(axis=0)
+        return Covariances(found[0], found[1], found[2], spread / n**0.5)

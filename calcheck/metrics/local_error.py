@@ -29,7 +29,8 @@ KEYWORDS = ("std", "inputs", "time")
 class _Estimate(NamedTuple):
     """Local errors of n rows."""
 
-    place: int  # The place of the regularizer
+    place: int  # The place of the regularizer of the value
+    sharpest: int  # That of the local errors
     mean: float  # The mean component of the PIT
     influences: Values  # (n,), the value is their mean
     local: Values  # (n,), local errors
@@ -112,18 +113,20 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         )
         mean = float(outputs.mean())
         outputs -= mean
-        place = int(fit.regression.covariances(outputs[:, None]).best[0])
-        predicted = fit.regression.predict(outputs[:, None], place)[:, 0]
+        found = fit.regression.covariances(outputs[:, None])
+        place, sharpest = int(found.best[0]), int(found.sharpest[0])
+        predicted, local = (fit.regression.predict(outputs[:, None], each)[:, 0] for each in (place, sharpest))
         unit = local_error.DERIVATIVES[self.degree] * known
         influences = predicted * outputs / (predicted.std() * unit)
-        return _Estimate(place, mean, influences, self.local_error((predicted + mean) / known), outputs / unit)
+        local = self.local_error((local + mean) / known)
+        return _Estimate(place, sharpest, mean, influences, local, outputs / unit)
 
     def _at_all_rows(self, fit: LocalRegression, rows: Predictions, found: _Estimate, run: Run) -> Values:
         """Return the local errors of all rows, (n,), by the regression on a sample of them."""
         known = local_error.resolution(rows.distributions(), self.degree)
         x = local_error.positions(rows, self.with_defaults(rows).along or "std", run)
         outputs = found.outputs * local_error.DERIVATIVES[self.degree] * known
-        local = self.local_error((fit.regression.predict_others(x, outputs, found.place) + found.mean) / known)
+        local = self.local_error((fit.regression.predict_others(x, outputs, found.sharpest) + found.mean) / known)
         local[fit.places] = found.local
         return local
 
@@ -194,10 +197,11 @@ class LocalScale(LocalErrorMetric):
     divisor, :math:`\sqrt{15} / \pi`, is the derivative of E[w] by the logarithm of the factor for normal errors; it is
     smaller for draws and quantiles, which show less of the PIT. Where a CDF jumps, w is averaged over the jump.
     The kernel on several inputs is that of cce, on numbers it is a smoothing spline of their ranks. The regularizer
-    has the smallest leave-one-out error of five, for data and replicates alike. Above 1,000 rows, landmarks replace
-    inputs, and 10,000 sampled rows replace more of them: the bound holds, and p is exact, for any landmarks and any
-    sample. The limit is below the value by the quantile of normal errors, or by that of values for random signs of w,
-    as if nothing varied, if that is more. If rows depend on each other, predictions are those without folds of whole
+    is the largest of five whose leave-one-out error is at most one standard error above the smallest, for data and
+    replicates alike; local factors have that with the smallest error. Above 1,000 rows, landmarks replace inputs, and
+    10,000 sampled rows replace more of them: the bound holds, and p is exact, for any landmarks and any sample. The
+    limit is below the value by the quantile of normal errors, or by that of values for random signs of w, as if nothing
+    varied, if that is more. If rows depend on each other, predictions are those without folds of whole
     clusters, standard errors are those of sums by cluster, and the rows of a cluster have the same sign; p is then by
     random signs. Along the predicted standard deviation of draws, rows are ordered by the median absolute deviation of
     draws and target together, whose ranks are uniform for a right model. Time O(n M^2) for M landmarks.
