@@ -23,6 +23,7 @@ WIDTH, HEIGHT, SINGLE_WIDTH = 260, 220, 440  # size of a panel, and width of a s
 LINE_HEIGHT = 26  # height of a line that has a name, in pixels
 SYMBOL_WIDTH = 40  # width of the symbol of a legend entry and its spacing, in pixels
 CHARACTER_WIDTH = 5.6  # mean width of a character of the line below the title, in pixels
+PAGE_WIDTH = 300  # of a panel on a page with its labels, in pixels
 MAX_HORIZONTAL_LABELS = 8  # maximum named ticks with horizontal labels
 MAX_LABELED = 100  # maximum cells of a map that are labeled one by one for screen readers
 LONGEST, LONGEST_TITLE = 60, 90  # maximum characters of a name, and of the title of a picture
@@ -36,8 +37,15 @@ CONFIG: Spec = {
     "background": "white",
     "view": {"stroke": "transparent"},
     "scale": {"invalid": {"fill": {"value": "#d9d9d9"}}},
-    "axis": {"gridColor": "#e6e6e6", "domainColor": "#595959", "tickColor": "#595959", **PLAIN},
-    "legend": {"orient": "bottom", "title": None, "labelLimit": 0, **PLAIN},
+    "axis": {
+        "gridColor": "#e6e6e6",
+        "domainColor": "#595959",
+        "tickColor": "#595959",
+        "labelFontSize": 11,
+        "titleFontSize": 12,
+        **PLAIN,
+    },
+    "legend": {"orient": "bottom", "title": None, "labelLimit": 0, "labelFontSize": 11, "titleFontSize": 11, **PLAIN},
     "title": {
         "anchor": "start",
         "fontWeight": "normal",
@@ -50,12 +58,24 @@ CONFIG: Spec = {
 }
 
 
+def panel_specs(picture: pictures.Picture, width: float = PAGE_WIDTH) -> list[Spec]:
+    """Return the specification of each panel by itself, without titles and legend, which are text on a page."""
+    style = _Style(picture, 0)
+    about = {"$schema": SCHEMA, "description": strip_control(picture.description), "config": CONFIG}
+    fit = {"autosize": {"type": "fit-x", "contains": "padding"}, "width": width}
+    return [{**about, **fit, "height": _height(panel), "layer": _all_layers(panel, style)} for panel in picture.panels]
+
+
+def legend(picture: pictures.Picture) -> dict[str, str]:
+    """Return the color of each name."""
+    return _Style(picture, 0).colors
+
+
 def vega_lite(picture: pictures.Picture) -> Spec:
     """Return the Vega-Lite specification of a picture."""
-    marks = [mark for panel in picture.panels for mark in panel.marks if _name(mark)]
     columns = 2 if len(picture.panels) == 4 else min(COLUMNS, len(picture.panels))  # noqa: PLR2004 - two by two
     width = SINGLE_WIDTH if columns == 1 else WIDTH
-    style = _Style(marks, columns * width)
+    style = _Style(picture, columns * width)
     panels = [{**_panel(panel, style), "width": width, "height": _height(panel)} for panel in picture.panels]
     return {
         "$schema": SCHEMA,
@@ -76,21 +96,24 @@ def plain_name(text: str, longest: int = LONGEST) -> str:
 
 
 class _Style:
-    """The colors of names, and the legend, which is at most ``width`` pixels wide."""
+    """The colors of names, and the legend, which is at most ``width`` pixels wide; none for 0."""
 
-    def __init__(self, marks: Sequence[pictures.Mark], width: float) -> None:
+    def __init__(self, picture: pictures.Picture, width: float) -> None:
+        marks = [mark for panel in picture.panels for mark in panel.marks if _name(mark)]
         names = list(dict.fromkeys(_name(mark) for mark in marks))
         widths = [len(plain_name(name)) * CHARACTER_WIDTH + SYMBOL_WIDTH for name in names]
         symbol: Spec = {"symbolType": "square", "symbolStrokeWidth": 0}
         if all(isinstance(mark, pictures.Line) for mark in marks):
             symbol = {"symbolType": "stroke", "symbolStrokeWidth": 3}
-        columns = len(names) if sum(widths) <= width else max(1, int(width / max(widths)))
-        self._legend = {"columns": columns, "symbolOpacity": 1, **symbol}
+        columns = len(names) if sum(widths) <= width else max(1, int(width / max(widths, default=1)))
+        self._legend = {"columns": columns, "symbolOpacity": 1, **symbol} if width else None
         self._places = {name: place for place, name in enumerate(name for name in names if not _is_reference(name))}
-        self._scale = {"domain": [plain_name(name) for name in names], "range": [self._color(name) for name in names]}
+        self.colors = {plain_name(name): self._color(name) for name in names}
+        self._scale = {"domain": list(self.colors), "range": list(self.colors.values())}
 
     def _color(self, name: str) -> str:
-        return GRAY if _is_reference(name) else COLORS[self._places[name] % len(COLORS)]
+        own = GRAY if _is_reference(name) else COLORS[self._places[name] % len(COLORS)]
+        return pictures.JUDGED.get(name, own)
 
     def color(self, name: str) -> Spec:
         """Return the encoding of the color of a mark."""
@@ -108,7 +131,7 @@ def _name(mark: pictures.Mark) -> str:
 
 
 def _is_reference(name: str) -> bool:
-    return name.endswith((pictures.PERFECT, pictures.EQUAL))
+    return name.endswith(pictures.REFERENCES)
 
 
 def _title(picture: pictures.Picture, width: float) -> Spec:
@@ -119,9 +142,12 @@ def _title(picture: pictures.Picture, width: float) -> Spec:
 
 
 def _panel(panel: pictures.Panel, style: _Style) -> Spec:
-    layers = [layer for mark in panel.marks for layer in _layers(mark, panel, style)]
     titled = {"title": {"text": plain_name(panel.title), "fontSize": 12, "offset": 6}} if panel.title else {}
-    return {**titled, "layer": layers}
+    return {**titled, "layer": _all_layers(panel, style)}
+
+
+def _all_layers(panel: pictures.Panel, style: _Style) -> list[Spec]:
+    return [layer for mark in panel.marks for layer in _layers(mark, panel, style)]
 
 
 def _height(panel: pictures.Panel) -> int:
@@ -155,7 +181,8 @@ def _extents(mark: pictures.Band | pictures.Intervals | pictures.Bars, panel: pi
         drawn = {"type": "area", "opacity": 0.2}
     if isinstance(mark, pictures.Intervals):
         drawn = {"type": "rule", "opacity": 0.35, "strokeWidth": 7}
-    return _layer(_rows(**sides, y=y(mark.low), y2=y(mark.high)), drawn, panel, style.color(mark.name))
+    ends = {"y": y(mark.low), "y2": y(mark.high)} if mark.low else {}
+    return _layer(_rows(**sides, **ends), drawn, panel, style.color(mark.name))
 
 
 def _line(mark: pictures.Line, panel: pictures.Panel, style: _Style) -> Spec:
@@ -190,8 +217,8 @@ def _cells(mark: pictures.Cells, panel: pictures.Panel) -> Spec:
     )
     known = _bounds(mark.low, mark.high)
     scale |= {"clamp": True} | ({"domain": list(known.values())} if len(known) == 2 else known)  # noqa: PLR2004 - both
-    legend = {"orient": "right", "title": plain_name(mark.label), "gradientLength": HEIGHT - 40, "format": ".3~g"}
-    fill = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
+    shown = {"direction": "horizontal", "title": plain_name(mark.label), "gradientLength": HEIGHT, "format": ".3~g"}
+    fill = {"field": "value", "type": "quantitative", "scale": scale, "legend": shown}
     drawn = {"type": "rect", "aria": len(mark.value) <= MAX_LABELED, "invalid": "show"}
     layer = _layer(_rows(**edges, value=[_finite(each) for each in mark.value]), drawn, panel, {})
     return {**layer, "encoding": {**layer["encoding"], "fill": fill}}

@@ -63,12 +63,17 @@ def svg(picture: pictures.Picture) -> str:
 
     Its identifiers occur in no other picture, so that several pictures fit in one page.
     """
+    return draw_spec(vega_lite(picture), picture.description or picture.title)
+
+
+def draw_spec(spec: Spec, description: str) -> str:
+    """Return what a specification describes as SVG."""
     if not engine_starts():
         raise OptionError(NO_ENGINE)
     import vl_convert
 
-    text: str = vl_convert.vegalite_to_svg(vega_lite(picture), vl_version=VERSION, allowed_base_urls=[])
-    label = escape(strip_control(picture.description or picture.title))
+    text: str = vl_convert.vegalite_to_svg(spec, vl_version=VERSION, allowed_base_urls=[])
+    label = escape(strip_control(description))
     return _with_own_identifiers(_compact(text)).replace(
         "<svg ", f'<svg role="graphics-document" aria-label="{label}" ', 1
     )
@@ -117,26 +122,21 @@ REGION = "region"
 """Name of the signal that holds the selected region."""
 
 
-def selectable(picture: pictures.Picture) -> Spec:
-    """Return the specification of a picture with one panel, of which regions can be selected.
+def selectable(spec: Spec) -> Spec:
+    """Return the specification of a panel of which regions can be selected, with names of its data.
 
-    The data of layer k are named ``"layer k"``. The signal ``"region"`` holds the limits of the selection, by the
-    fields ``x`` and ``y``.
+    The signal ``"region"`` holds the limits of the selection, by the fields ``x`` and ``y``.
     """
-    spec = replaceable(picture)
+    spec = replaceable(spec)
     spec["layer"][0]["params"] = [{"name": REGION, "select": {"type": "interval"}}]
     return spec
 
 
-def replaceable(picture: pictures.Picture) -> Spec:
-    """Return the specification of a picture with one panel; the data of layer k are named ``"layer k"``."""
-    spec = vega_lite(picture)
-    (panel,) = spec.pop("concat")
-    whole = {name: part for name, part in spec.items() if name not in ("columns", "spacing", "resolve")}
-    layers = [
-        {**layer, "data": {**layer["data"], "name": f"layer {number}"}} for number, layer in enumerate(panel["layer"])
-    ]
-    return {**panel, **whole, "layer": layers}
+def replaceable(spec: Spec) -> Spec:
+    """Return the specification of a panel; the data of layer k are named ``"layer k"``."""
+    layers = enumerate(spec["layer"])
+    named = [{**layer, "data": {**layer["data"], "name": f"layer {number}"}} for number, layer in layers]
+    return {**spec, "layer": named}
 
 
 def javascript() -> str:

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 MAX_MARKS = 20_000  # maximum number of points, rectangles and vertices of lines in a picture
 PERFECT, EQUAL = "perfect models", "equal distributions"
+REFERENCES = (PERFECT, EQUAL, "tolerance")
 """Ends of the names of marks that show what is expected; these marks are gray."""
+JUDGED = {"shown to be within it": "#009E73", "makes the answer NO": "#D55E00", "neither": "#0072B2"}
+"""Names of marks beside a tolerance, with their colors."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Bars:
     # start, stop: edges of the bins, (k,) each
     start: Sequence[float]
     stop: Sequence[float]
-    # low, high: lower and upper end of each rectangle, (k,) each
+    # low, high: lower and upper end of each rectangle, (k,) each; empty if it is as high as the panel
     low: Sequence[float]
     high: Sequence[float]
     name: str = ""  # Name in the legend

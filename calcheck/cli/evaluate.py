@@ -28,12 +28,14 @@ from calcheck.studies import options as study_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from calcheck.evaluation import Answer, Sink
+    from calcheck.evaluation import Answer
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
+    from calcheck.predictions import Predictions
     from calcheck.render.document import Document
     from calcheck.report import Report, Skipped
     from calcheck.studies.page.document import EvaluatedRows, ModelReport
+    from calcheck.typing import Mask
 
 PAGE_NAME = "report.html"
 OF_ONE_FILE = ("pointwise", "plot", "validation", "save_state", "checkpoint")  # Options that name a file of one model
@@ -277,8 +279,7 @@ def _evaluated(
         else inputs_and_outputs.streaming_reason(source, plan.metrics, given) or None
     )
     if reason is None:
-        sinks = [*([pointwise.take] if pointwise.path else []), *([rows.take] if rows else [])]
-        report = _evaluate_in_memory(source, given, plan, sinks, pointwise)
+        report = _evaluate_in_memory(source, given, plan, rows, pointwise)
     else:
         report = stream_metrics(plan.metrics, file, given, reason, answer=plan.answer)
     report = replace(report, skipped=(*report.skipped, *plan.without))
@@ -296,14 +297,21 @@ def _evaluate_in_memory(
     source: FileSource,
     given: dict[str, Any],
     plan: Plan,
-    sinks: Sequence[Sink],
+    rows: EvaluatedRows | None,
     pointwise: inputs_and_outputs.Pointwise,
 ) -> Report:
     from calcheck.evaluation import PLACE, evaluate
 
+    sinks = [*([pointwise.take] if pointwise.path else []), *([rows.take] if rows else [])]
+
     def take(*results: Any) -> None:
         for sink in sinks:
             sink(*results)
+
+    def take_place(shown: Predictions, inside: Mask) -> None:
+        pointwise.add(shown, {PLACE: inside})
+        if rows is not None:
+            rows.inside = inside
 
     extremes = build(study_options.WorstBestOptions, given)
     with inputs_and_outputs.run_context(given, source) as run:
@@ -315,7 +323,7 @@ def _evaluate_in_memory(
             worst=extremes.worst,
             best=extremes.best,
             sink=take if sinks else None,
-            places=(lambda shown, inside: pointwise.add(shown, {PLACE: inside})) if plan.answer else None,
+            places=take_place if plan.answer else None,
             answer=plan.answer,
         )
     if plan.strict:

@@ -1,7 +1,7 @@
 """Maps of two variables: of all rows with their limits, and of the two columns of a region."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import Any, Literal
 
@@ -24,12 +24,13 @@ from calcheck.metrics.spread import Zms
 from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition, column_values
 from calcheck.regions.scan import Deviations, Region
+from calcheck.regions.worst import rectangle
 from calcheck.report import Curve
 from calcheck.statistics.binning import Binning, middle_range
 from calcheck.statistics.groups import Groups, cells
 from calcheck.statistics.pit import levels_of, pit, share_of_row_below
 from calcheck.statistics.zscores import missing_reference_reason, z_scores
-from calcheck.typing import Indices, Values
+from calcheck.typing import Indices, Mask, Values
 
 Limits = tuple[Values, Values]
 
@@ -355,6 +356,11 @@ class Axis:
         """Number of bins, k."""
         return len(self.edges) - 1
 
+    def between(self, low: float, high: float) -> tuple[int, int]:
+        """Return the first and the last bin between two edges, or infinite limits."""
+        first, last = np.searchsorted(self.edges, (low, high))
+        return int(first), min(int(last), self.bins) - 1
+
 
 @dataclass(frozen=True, eq=False)
 class RegionMap:
@@ -369,6 +375,11 @@ class RegionMap:
     sums: GroupSums  # Sums over the rows of each cell
     confidence: float  # Confidence of the limits
     independent: bool = True  # Whether rows are independent; if not, there are no limits
+    local: Mapping[str, Values] = field(
+        default_factory=dict
+    )  # (g,) each, means of the local errors of the rows, by name
+    inside: Values | None = None  # (g,), shares of the rows that are in the worst region
+    worst: tuple[int, int, int, int] | None = None  # First and last bins of the worst region, if it is a rectangle
 
     @property
     def limited(self) -> GroupSums:
@@ -376,24 +387,21 @@ class RegionMap:
         return self.sums if self.independent else self.sums.without_limits()
 
     def regions(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield regions by their first and last bins along x and y: all, halves, and deviating cells."""
+        """Yield regions by first and last bins along x and y: all, the worst, halves, else deviating cells."""
         x_last, y_last = self.x.bins - 1, self.y.bins - 1
         x_half, y_half = self.x.bins // 2, self.y.bins // 2
         yield 0, x_last, 0, y_last
+        if self.worst is not None:
+            yield self.worst
         if x_half:
             yield from ((0, x_half - 1, 0, y_last), (x_half, x_last, 0, y_last))
         if y_half:
             yield from ((0, x_last, 0, y_half - 1), (0, x_last, y_half, y_last))
-        for cell in _most_deviating(self.sums.deviations()[0]):
-            x, y = int(self.x_bin[cell]), int(self.y_bin[cell])
-            yield x, x, y, y
-
-
-def _most_deviating(deviation: Values) -> Sequence[int]:
-    """Return the cells with the largest deviations, the largest first."""
-    size = np.nan_to_num(np.abs(deviation))
-    order = np.argsort(-size, kind="stable")[:WORST_CELLS]
-    return [int(cell) for cell in order if size[cell] > 0]
+        size = np.nan_to_num(np.abs(self.sums.deviations()[0]))
+        for cell in np.argsort(-size, kind="stable")[:WORST_CELLS] if self.inside is None else ():
+            if size[cell] > 0:
+                x, y = int(self.x_bin[cell]), int(self.y_bin[cell])
+                yield x, x, y, y
 
 
 def named_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
@@ -413,20 +421,31 @@ def _numbers(rows: Predictions, name: str) -> Values:
     return values.astype(np.float64)
 
 
-def default_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
-    """Return the first two inputs, the first two principal components of an embedding, or what is predicted."""
+def default_variables(rows: Predictions, names: Sequence[str], inside: Mask | None = None) -> tuple[Variable, Variable]:
+    """Return two inputs, the first two principal components of an embedding, or what is predicted.
+
+    Inputs are those that tell most about which rows are inside a region, or the first two.
+    """
     if rows.x is None:
         return _stated(rows)
-    x = rows.lazy_inputs()
     if rows.has_embedding and rows.width > 2:  # noqa: PLR2004 - of a map
-        scores, shares = principal_components(x, 2)
+        scores, shares = principal_components(rows.lazy_inputs(), 2)
         first, second = (f"principal component {number}, {share:.0%}" for number, share in enumerate(shares, 1))
         return Variable(first, scores[:, 0]), Variable(second, scores[:, 1])
     called = names if len(names) == rows.width else [f"input {place + 1}" for place in range(rows.width)]
-    inputs = load(x).astype(np.float64, copy=False)
+    inputs = load(rows.lazy_inputs()).astype(np.float64, copy=False)
     if rows.width == 1:
         return Variable(called[0], inputs[:, 0]), _stated(rows)[1]
-    return Variable(called[0], inputs[:, 0]), Variable(called[1], inputs[:, 1])
+    told = [0.0] * rows.width if inside is None else [_told(values, inside) for values in inputs.T]
+    chosen = sorted(sorted(range(rows.width), key=lambda place: -told[place])[:2])
+    x, y = (Variable(called[place], inputs[:, place]) for place in chosen)
+    return x, y
+
+
+def _told(values: Values, inside: Mask) -> float:
+    """Return how much the order of values (n,) tells about which rows are inside a region: a variance of shares."""
+    parts = np.array_split(inside[np.argsort(values, kind="stable")], MAX_BINS)
+    return float(np.var([part.mean() for part in parts if len(part)]))
 
 
 def _stated(rows: Predictions) -> tuple[Variable, Variable]:
@@ -450,31 +469,65 @@ def _interval(predictive: Predictive, level: float) -> tuple[Variable, Variable]
 
 
 def make_map(
-    rows: Predictions, x: Variable, y: Variable, run: Run, *, level: float | None = None, independent: bool = True
+    rows: Predictions,
+    x: Variable,
+    y: Variable,
+    run: Run,
+    *,
+    level: float | None = None,
+    independent: bool = True,
+    inside: Mask | None = None,
+    local: Mapping[str, Values] | None = None,
 ) -> RegionMap:
-    """Return the map of two variables of n rows, with at most 24 bins per axis."""
+    """Return the map of two variables of n rows, and of local errors (n,) by name, with about 24 bins per axis at most.
+
+    ``inside`` (n,) says which rows are in the worst region, whose limits are edges if it is a rectangle.
+    """
     bins = int(np.clip(np.sqrt(len(rows) / ROWS_PER_CELL), MIN_BINS, MAX_BINS))
-    axes = make_axis(x, bins), make_axis(y, bins)
-    label, (x_bin, y_bin) = cells(*(Binning.edges(v.values, axis.edges) for v, axis in zip((x, y), axes, strict=True)))
-    sums = group_sums(rows, Groups(label, len(x_bin)), run, level=level)
-    return RegionMap(*axes, x_bin, y_bin, sums, run.confidence, independent=independent)
+    limits = None if inside is None else rectangle(x.values, y.values, inside)
+    across, up = (make_axis(each, bins, ends) for each, ends in zip((x, y), limits or ((), ()), strict=True))
+    label, (x_bin, y_bin) = cells(Binning.edges(x.values, across.edges), Binning.edges(y.values, up.edges))
+    groups = Groups(label, len(x_bin))
+    return RegionMap(
+        across,
+        up,
+        x_bin,
+        y_bin,
+        group_sums(rows, groups, run, level=level),
+        run.confidence,
+        independent=independent,
+        local={name: groups.means(values) for name, values in (local or {}).items()},
+        inside=None if inside is None else groups.means(inside.astype(np.float64)),
+        worst=None if limits is None else (*across.between(*limits[0]), *up.between(*limits[1])),
+    )
 
 
-def make_axis(variable: Variable, bins: int) -> Axis:
+def make_axis(variable: Variable, bins: int, limits: Sequence[float] = ()) -> Axis:
     """Return the axis of a variable: one bin per value if there are few, else bins of equal width.
+
+    Finite limits become edges.
 
     Examples
     --------
     >>> make_axis(Variable("age", np.array([1.0, 2, 2, 4])), 4).edges.tolist()
     [0.5, 1.5, 3.0, 5.0]
+    >>> make_axis(Variable("age", np.array([1.0, 2, 2, 4])), 4, (-np.inf, 3.5)).edges.tolist()
+    [0.5, 1.5, 3.5, 5.0]
     """
     values = np.clip(variable.values, -LARGEST, LARGEST)
     distinct = np.unique(values)
+    is_log = False
     if len(distinct) <= bins:
-        return Axis(variable.name, _edges_between(distinct), is_log=False)
-    low, high = middle_range(values, TAIL)
-    is_log = _is_log(float(low), float(np.quantile(values, 0.5)), float(high))
-    edges = np.geomspace(low, high, bins + 1) if is_log else np.linspace(low, high, bins + 1)
+        edges = _edges_between(distinct)
+    else:
+        low, high = middle_range(values, TAIL)
+        is_log = _is_log(float(low), float(np.quantile(values, 0.5)), float(high))
+        edges = np.geomspace(low, high, bins + 1) if is_log else np.linspace(low, high, bins + 1)
+    known = [each for each in limits if np.isfinite(each)]
+    for limit in known:
+        place = int(np.abs(edges - limit).argmin())
+        is_fixed = place in (0, len(edges) - 1) or edges[place] in known
+        edges = np.unique(np.append(edges if is_fixed else np.delete(edges, place), limit))
     return Axis(variable.name, edges, is_log)
 
 

@@ -324,6 +324,24 @@ def _bins(x: Values, names: Sequence[str], bins: int) -> Iterator[Partition]:
         yield Partition.quantiles(name, values, np.zeros(len(values), dtype=np.bool_), bins)
 
 
+Ends = tuple[float, float]
+
+
+def rectangle(x: Values, y: Values, inside: Mask) -> tuple[Ends, Ends] | None:
+    """Return the limits of the rows inside a region along x and y, (n,) each; None if other rows are there, too."""
+    ends = _ends(x, inside), _ends(y, inside)
+    within = [(low <= values) & (values < high) for values, (low, high) in zip((x, y), ends, strict=True)]
+    return ends if np.array_equal(within[0] & within[1], inside) else None
+
+
+def _ends(values: Values, inside: Mask) -> Ends:
+    """Return the limits of the values of some rows; infinite where no other row is beyond them."""
+    low, high = values[inside].min(), values[inside].max()
+    below, above = values[values < low], values[values > high]
+    first = np.nextafter(float(shortest_number(below.max(), low)), np.inf) if len(below) else -np.inf
+    return float(first), np.nextafter(float(shortest_number(high, above.min())), np.inf) if len(above) else np.inf
+
+
 def describe_region(region: WorstRegion, n: int) -> str:
     """Return the sentence about the worst region of n rows."""
     value, low, high, other = (

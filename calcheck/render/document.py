@@ -38,6 +38,7 @@ class Cell:
     # ranks, or a verdict
     emphasis: Emphasis = ""
     after: str = ""  # Text after the content, without emphasis
+    link: str = ""  # Identifier of the part of a page that explains the content
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Details:
     """Names with their values as text."""
 
     items: tuple[tuple[str, str], ...]
+    prefix: str = ""  # Before the names, in the identifiers by which links find them; "" for none
 
 
 @dataclass(frozen=True)

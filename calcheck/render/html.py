@@ -96,14 +96,14 @@ def block_lines(block: blocks.Block) -> Iterator[str]:
             yield element("p", f"<strong>{files}</strong>: {escape(block.text)}")
         case blocks.Answer():
             answer = element("span", escape(block.answer.text + block.answer.after), block.answer.emphasis)
-            yield element("p", f"<strong>{escape(block.question)}</strong> {answer}")
-            yield _definitions((topic, cell.text) for topic, cell in block.effects)
-            if block.commands:
-                yield element("p", f"Next: {' · '.join(element('code', escape(each)) for each in block.commands)}")
+            lines = [element("p", f"<strong>{escape(block.question)}</strong> {answer}")] if block.question else []
+            lines.append(_definitions((topic, cell.text) for topic, cell in block.effects))
+            commands = "<br>".join(element("code", escape(each)) for each in block.commands)
+            yield element("div", "".join([*lines, element("p", f"Next: {commands}") if commands else ""]), "answer")
         case blocks.Paragraph():
             yield element("p", escape(block.text))
         case blocks.Details():
-            yield _definitions(block.items)
+            yield _definitions(block.items, block.prefix)
         case blocks.Table():
             yield from _table(block)
         case blocks.Marks():
@@ -115,9 +115,11 @@ def block_lines(block: blocks.Block) -> Iterator[str]:
             yield element("ul", "".join(element("li", escape(line)) for line in block.lines))
 
 
-def _definitions(items: Iterable[tuple[str, str]]) -> str:
-    """Return a list of names with their texts."""
-    return element("dl", "".join(element("dt", escape(name)) + element("dd", escape(text)) for name, text in items))
+def _definitions(items: Iterable[tuple[str, str]], prefix: str = "") -> str:
+    """Return a list of names with their texts, with identifiers if there is a prefix; nothing without names."""
+    term = f'<dt id="{prefix}{{0}}">{{0}}</dt>' if prefix else "<dt>{0}</dt>"
+    lines = "".join(term.format(escape(name)) + element("dd", escape(text)) for name, text in items)
+    return element("dl", lines) if lines else ""
 
 
 def _table(table: blocks.Table) -> Iterator[str]:
@@ -139,12 +141,13 @@ def _table(table: blocks.Table) -> Iterator[str]:
 def _cell(cell: blocks.Cell, column: blocks.Column) -> str:
     text = escape(cell.text)
     marked = element("span", text, cell.emphasis) if cell.emphasis else text
+    marked = f'<a href="#{escape(cell.link)}">{marked}</a>' if cell.link else marked
     return element("td", marked + escape(cell.after), _class(column))
 
 
 def _class(column: blocks.Column) -> str:
-    """Return the class of the cells of a column; text has none."""
-    return "" if column.align == "left" else column.align
+    """Return the classes of the cells of a column: numbers are on the right, minor columns absent on narrow screens."""
+    return " ".join(["right"] * (column.align == "right") + ["minor"] * (column.rank > 0))
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -1,12 +1,14 @@
 """Pictures of metrics, and marks that pictures of several studies share."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import isfinite
+from math import inf, isfinite
+from typing import NamedTuple
 
 from calcheck.charts.picture import (
     EQUAL,
+    JUDGED,
     PERFECT,
     Axis,
     Band,
@@ -24,6 +26,7 @@ from calcheck.core.number_text import format_p, percent
 from calcheck.errors import DataError
 from calcheck.render.numbers_and_notes import ABSENT, is_withheld, name_with_unit, number, p_value
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
+from calcheck.report.conclusion import Effect, WidthFactor
 
 NAN = float("nan")
 CLEAR = 4.0  # Deviation in standard errors that has the darkest color
@@ -45,6 +48,12 @@ def curve(
     """Return a line, above a band of the same color if there are limits."""
     band: list[Mark] = [] if limits is None else [Band(x, *limits, name)]
     return [*band, Line(x, y, name, dashed=dashed)]
+
+
+def outline(left: float, right: float, low: float, high: float) -> list[Line]:
+    """Return the sides of a region of a map."""
+    sides = [((left, right), (each, each)) for each in (low, high)]
+    return [Line(x, y, dashed=True) for x, y in [*sides, *(((each, each), (low, high)) for each in (left, right))]]
 
 
 def expected_marks(results: Sequence[Result], x: Sequence[float]) -> list[Mark]:
@@ -126,6 +135,75 @@ def report_picture(report: Report) -> Picture:
     return Picture(panels, description="; ".join(picture.title for _, picture in drawn))
 
 
+ROOM = 1.6  # How far axes extend at least, relative to the tolerance
+NO_ERRORS = ("size", "shape")  # Topics of which the picture has the factors
+BARS = "Bars: 90 % intervals. Local errors have no upper limit: their bars begin at what they are at least."
+
+
+class _Line(NamedTuple):
+    """An estimate of the answer with its interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    within: bool | None
+
+
+def answer_picture(report: Report, title: str = "") -> Picture | None:
+    """Return the picture of the answer: factors by level, and errors, beside the tolerance; None without estimates."""
+    found = report.conclusion
+    if found is None or found.tolerance is None:
+        return None
+    t, wide = found.tolerance, 1 + found.tolerance
+    size = next((each for each in found.effects if each.topic == "size"), None)
+    factors = [_factor_line(each, size if each.level == found.level else None, wide) for each in found.factors]
+    shown = [each for each in found.effects if each.kind != "bias" or (each.low or 0.0) > 0]
+    errors = [_error_line(each) for each in shown if each.value is not None and each.topic not in NO_ERRORS]
+    name = f"{percent(t, 1)} tolerance"
+    times = Axis("times as wide", log=_is_wide([each.value for each in factors]), low=wide**-ROOM, high=wide**ROOM)
+    error = Axis("predicted std", low=-ROOM * t, high=ROOM * t)
+    panels = (
+        *_panel_of(factors, Bars([1 / wide], [wide], (), (), name), times, 1.0, "needed width of intervals, by level"),
+        *_panel_of(errors, Bars([-t], [t], (), (), name), error, 0.0, "mean error, and local errors"),
+    )
+    return Picture(panels, title, BARS, title or "The answer") if panels else None
+
+
+def _factor_line(each: WidthFactor, size: Effect | None, wide: float) -> _Line:
+    low, high = each.low or 0.0, inf if each.high is None else each.high
+    within = (wide * low >= 1 and high <= wide) or None if size is None else size.within
+    return _Line(f"{percent(each.level)}: {each.value:.3g} ({low:.3g}–{high:.3g})", each.value, low, high, within)
+
+
+def _error_line(each: Effect) -> _Line:
+    """Return the line of the bias, or of a local error, which is at least something."""
+    value, low = each.value or 0.0, -inf if each.low is None else each.low
+    if each.topic == "bias":
+        high = inf if each.high is None else each.high
+        return _Line(f"bias: {value:.2g} ({low:.2g}–{high:.2g})", value, low, high, each.within)
+    name = f"{each.topic}, bias" if each.kind == "bias" else each.topic
+    least = f"at least {low:.2g}" if low > 0 else "none shown"
+    return _Line(f"{name}: {least}", max(value, 0.0), max(low, 0.0), max(value, 0.0), each.within)
+
+
+def _panel_of(lines: Sequence[_Line], tolerance: Bars, axis: Axis, right: float, title: str) -> Iterator[Panel]:
+    """Yield the panel of lines, if there are any; limits beyond its ends are cut."""
+    if not lines:
+        return
+    found = [end for each in lines for end in (each.low, each.value, each.high) if isfinite(end)]
+    known = [end for end in found if end > 0 or not axis.log]
+    low, high = min([*known, axis.low or 0.0]), max([*known, axis.high or 0.0])
+    marks: list[Mark] = [tolerance, Rule(x=right)]
+    for name, within in zip(JUDGED, (True, False, None), strict=True):
+        chosen = [(float(place), each) for place, each in enumerate(lines) if each.within is within]
+        ends_of = [[min(max(end, low), high) for end in (each.value, each.low, each.high)] for _, each in chosen]
+        values, least, most = zip(*ends_of, strict=True) if chosen else ((), (), ())
+        marks += [Points(values, [place for place, _ in chosen], name, least, most, horizontal=True)] if chosen else []
+    names = tuple(each.name.replace("inf", "∞") for each in lines)
+    yield Panel(tuple(marks), replace(axis, low=low, high=high), Axis(names=names), title)
+
+
 def _expected(report: Report, result: Result) -> str:
     """Return what a right model would look like, or why that is not shown."""
     if result.alternative == "none":
@@ -172,7 +250,7 @@ def _shares(curve: Curve, band: str, title: str, y_label: str) -> list[Panel]:
     differences = (*_band(curve, band, x), Rule(y=0), Line(x, gaps, OBSERVED))
     return [
         Panel(shares, LEVEL, Axis(y_label, low=0, high=1), _titled(title, curve)),
-        Panel(differences, LEVEL, Axis(f"{y_label} − level"), "difference from the level"),
+        Panel(differences, LEVEL, Axis("share − level"), "difference from the level"),
     ]
 
 

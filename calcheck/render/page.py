@@ -9,7 +9,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from calcheck.charts.image_files import NO_ENGINE, engine_starts, javascript, replaceable, selectable, svg
+from calcheck.charts.drawing import LONGEST_TITLE, PAGE_WIDTH, legend, panel_specs, plain_name
+from calcheck.charts.image_files import NO_ENGINE, draw_spec, engine_starts, javascript, replaceable, selectable
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Rule
 from calcheck.core.escaping import embed
 from calcheck.render.document import Block, Column, Document, Legend, Marks, Table, row_of
@@ -25,6 +26,7 @@ class Figure:
 
     picture: Picture
     numbers: tuple[Table, ...] = ()  # What it shows, in numbers
+    width: float = PAGE_WIDTH  # Of a panel with its labels, in pixels
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class LinkedMap:
 
     picture: Picture  # The map, with one panel whose first mark is the cells
     histogram: Picture | None  # Histogram of all rows, with one panel
+    others: tuple[Picture, ...]  # Further maps of the same variables
     table: Table  # Quantities of all rows
     data: dict[str, Any]  # Sums over the rows of each cell, as JSON
 
@@ -61,6 +64,14 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Contents:
+    """What the page is about, and links to its sections."""
+
+    about: str
+    titles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Data:
     """Data for programs that read the page, which it does not show."""
 
@@ -68,7 +79,7 @@ class Data:
     content: str  # The data, as JSON
 
 
-PageBlock = Block | Figure | LinkedMap | Folded | Section | Row | Data
+PageBlock = Block | Figure | LinkedMap | Folded | Section | Row | Contents | Data
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,7 @@ class Page:
 ASSETS = Path(__file__).with_name("assets")
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 MAX_HEADING = 6
+MAP_WIDTH = 340  # Of a map with its labels, in pixels
 
 
 def page_of_document(document: Document, report: Any, pictures: Sequence[Picture]) -> Page:
@@ -109,7 +121,7 @@ def without_legends(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
 
 def render(page: Page) -> str:
     """Return a page as HTML."""
-    lines = [element("h1", escape(page.title)), *(line for block in page.blocks for line in _lines(block, 2))]
+    lines = [element("h1", escape(page.title)), *_all(page.blocks, 2)]
     lines += [_library(javascript())] if engine_starts() and any(map(_has_map, page.blocks)) else []
     lines += [f"<script>{_asset('page.js')}</script>"]
     return PAGE.format(
@@ -119,6 +131,11 @@ def render(page: Page) -> str:
         style=STYLE + "\n" + _asset("page.css"),
         body="\n".join(lines),
     )
+
+
+def _name_of(title: str) -> str:
+    """Return the identifier of a section."""
+    return escape(title.lower().replace(" ", "-"))
 
 
 def _library(script: str) -> str:
@@ -142,7 +159,7 @@ def _lines(block: PageBlock, level: int) -> Iterator[str]:
     """Yield the lines of a block; its headings are of a level."""
     match block:
         case Section():
-            yield "<section>"
+            yield f'<section id="{_name_of(block.title)}">' if level == 2 else "<section>"  # noqa: PLR2004 - of the page
             yield element(f"h{min(level, MAX_HEADING)}", escape(block.title))
             yield from _all(block.blocks, level + 1)
             yield "</section>"
@@ -157,9 +174,13 @@ def _lines(block: PageBlock, level: int) -> Iterator[str]:
             yield "</details>"
         case Figure():
             yield "<figure>"
-            yield _drawn(block.picture)
+            yield from _drawing(block.picture, block.width)
             yield from _lines(Folded("Numbers", block.numbers), level) if block.numbers else ()
             yield "</figure>"
+        case Contents():
+            yield element("p", escape(block.about), "about")
+            links = (f'<a href="#{_name_of(title)}">{escape(title)}</a>' for title in block.titles)
+            yield element("nav", " ".join(links))
         case LinkedMap():
             yield from _linked_map(block)
         case Data():
@@ -173,23 +194,40 @@ def _all(blocks: tuple[PageBlock, ...], level: int) -> Iterator[str]:
         yield from _lines(block, level)
 
 
-def _drawn(picture: Picture) -> str:
-    """Return a picture, or why there is none."""
-    return svg(picture) if engine_starts() else element("p", escape(NO_ENGINE))
+def _drawing(picture: Picture, width: float = PAGE_WIDTH, style: str = "drawing") -> Iterator[str]:
+    """Yield a picture: its titles and its legend as text, and each panel, or why there is none."""
+    if picture.title or picture.expected:
+        title = element("strong", escape(plain_name(picture.title, LONGEST_TITLE)))
+        yield element("figcaption", f"{title} {escape(picture.expected)}")
+    if not engine_starts():
+        yield element("p", escape(NO_ENGINE))
+        return
+    specs = zip(picture.panels, panel_specs(picture, width), strict=True)
+    panels = (
+        (element("p", escape(panel.title)) if panel.title else "")
+        + element("div", draw_spec(spec, picture.description or picture.title), style)
+        for panel, spec in specs
+    )
+    yield element("div", "".join(element("div", panel) for panel in panels), "panels")
+    names = (
+        f'<span><i style="background: {color}"></i>{escape(name)}</span>' for name, color in legend(picture).items()
+    )
+    yield element("p", " ".join(names), "keys")
 
 
 def _linked_map(block: LinkedMap) -> Iterator[str]:
     """Yield a map: its pictures and its table for all rows, which the script of the page replaces."""
-    specs = {"map": selectable(block.picture)}
+    specs = {"map": selectable(*panel_specs(block.picture, MAP_WIDTH))}
     specs["map"]["layer"][0]["data"].pop("values")  # The script takes them from the data
-    pictures = {"map": block.picture}
+    pictures = [("map", block.picture), *(("drawing", each) for each in block.others)]
     if block.histogram is not None:
-        specs["histogram"] = replaceable(block.histogram)
-        pictures["histogram"] = block.histogram
+        specs["histogram"] = replaceable(*panel_specs(block.histogram, MAP_WIDTH))
+        pictures.append(("histogram", block.histogram))
     yield '<div class="linked-map">'
     yield '<p class="choice" hidden><label>Region: <select></select></label> or drag over the map</p>'
     yield '<div class="row">'
-    yield from (element("figure", _drawn(picture), name) for name, picture in pictures.items())
+    for name, picture in pictures:
+        yield element("figure", "\n".join(_drawing(picture, MAP_WIDTH, name)))
     yield '<div class="region" aria-live="polite">'
     yield '<p class="region-name">All rows</p>'
     yield from block_lines(block.table)

@@ -169,8 +169,8 @@ class PageOptions:
 
     plot_by: tuple[str, ...] | None = option(
         None,
-        "Two columns of numbers for the map, e.g. lat,lon. Default: the first two inputs, the first two principal"
-        " components of an embedding, or the predicted mean and uncertainty.",
+        "Two columns of numbers for the map, e.g. lat,lon. Default: two inputs (those of the worst region),"
+        " two principal components of an embedding, or the predicted mean and uncertainty.",
         metavar="COLUMNS",
     )
     names: tuple[str, ...] | None = option(

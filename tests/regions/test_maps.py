@@ -6,12 +6,24 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.regions.maps import cell_edges, region_map
+from calcheck.regions.maps import Variable, cell_edges, make_axis, region_map
 from calcheck.regions.partition import Cut, bin_column
 from calcheck.regions.scan import Deviations, Region, Scan
+from calcheck.regions.worst import rectangle
 
 A, B = np.array([1.0, 2, 3, 4, 1, 2, 3, 4]), np.repeat([0.0, 10], 4)
 TEXTS = np.array(["a", "b"] * 4)
+
+
+def test_a_rectangle_has_its_limits_as_edges_of_the_map_and_other_regions_have_none():
+    """Of the values 1 to 4, those above 2 are beyond the shortest number in [2, 3), which belongs to the bin below."""
+    (left, right), (low, high) = rectangle(A, B, A > 2)
+    assert left == np.nextafter(2.0, 3)
+    assert (right, low, high) == (np.inf, -np.inf, np.inf)
+    axis = make_axis(Variable("a", A), 4, (left, right))
+    assert_allclose(axis.edges, [0.5, 1.5, 2, 3.5, 4.5])
+    assert axis.between(left, right) == (2, 3)
+    assert rectangle(A, B, (A > 2) ^ (B > 0)) is None
 
 
 def binning(values, bins=2):

@@ -238,6 +238,17 @@
     document.head.append(script);
   };
 
+  /** Unfold the part of the page that a link leads to. */
+  const unfold = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folded = target && target.closest("details");
+    if (!folded) return;
+    folded.open = true;
+    target.scrollIntoView();
+  };
+
+  window.addEventListener("hashchange", unfold);
+  unfold();
   document.querySelectorAll("table.sortable").forEach(makeSortable);
   runLibrary()
     .then(() => Promise.all(Array.from(document.querySelectorAll(".linked-map"), linkMap)))

@@ -1,8 +1,10 @@
 """The page of a report: its blocks, from the answer to the maps."""
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from scipy.special import ndtri
 from calcheck.charts.picture import PERFECT
 from calcheck.core.number_text import percent
 from calcheck.errors import DataError
-from calcheck.evaluation import ranked_rows
+from calcheck.evaluation import PLACE, ranked_rows
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics import METRICS
@@ -21,12 +23,18 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.regions import maps
 from calcheck.render import document as documents
 from calcheck.render import page
-from calcheck.render.metric_pictures import metric_picture
-from calcheck.render.numbers_and_notes import ABSENT, notes, number, reasons
+from calcheck.render.metric_pictures import answer_picture, metric_picture
+from calcheck.render.numbers_and_notes import ABSENT, describe_input, notes, number, reasons
 from calcheck.report import Report, Result
 from calcheck.statistics.curves import FEW_ROWS, RowIntervals, row_intervals
-from calcheck.studies.page.picture import group_picture, histogram_picture, map_picture, predictions_picture
-from calcheck.typing import Values
+from calcheck.studies.page.picture import (
+    group_picture,
+    histogram_picture,
+    local_pictures,
+    map_picture,
+    predictions_picture,
+)
+from calcheck.typing import Mask, Values
 
 Part = Callable[["ModelReport"], Iterator[page.PageBlock]]
 
@@ -53,6 +61,7 @@ def linked_map(found: maps.RegionMap) -> page.LinkedMap:
     return page.LinkedMap(
         map_picture(found),
         histogram_picture(total, found.confidence),
+        tuple(local_pictures(found)),
         _region_table(total, found.confidence),
         _data(found),
     )
@@ -61,11 +70,8 @@ def linked_map(found: maps.RegionMap) -> page.LinkedMap:
 def group_table(groups: maps.ColumnGroups) -> documents.Table:
     """Return the table about groups: their coverage and mean squared z-score, with the limits of right models."""
     found = maps.quantities(groups.sums, groups.confidence)
-    limits = f"{percent(groups.confidence)} of {PERFECT}"
-    heads = [
-        (documents.Column(each.name, "right"), documents.Column(limits, "right"), documents.Column(""))
-        for each in found
-    ]
+    limits = documents.Column(f"{percent(groups.confidence)} of {PERFECT}", "right", rank=1)
+    heads = [(documents.Column(each.name, "right"), limits, documents.Column("")) for each in found]
     columns = (
         documents.Column(groups.column),
         documents.Column("rows", "right"),
@@ -86,7 +92,7 @@ def _region_table(total: maps.GroupSums, confidence: float) -> documents.Table:
     columns = (
         documents.Column(""),
         documents.Column("region", "right"),
-        documents.Column(f"{percent(confidence)} of {PERFECT}", "right"),
+        documents.Column(f"{percent(confidence)} of {PERFECT}", "right", rank=1),
         documents.Column(""),
     )
     rows = [(*documents.row_of("rows", f"{total.n[0]:,}", ABSENT), UNKNOWN)]
@@ -146,14 +152,18 @@ def _numbers(values: Values) -> list[Any]:
     return [int(value) if value is not None and value.is_integer() else value for value in shown]
 
 
-HOW = ("pit", "ece", "coverage", "ence", "zms", "stratified-coverage", "confidence-curve")
-"""Metrics whose pictures show how a model is wrong."""
-DRAWN = frozenset({*HOW, "cce"})
+HOW = (("pit", "coverage", "ece"), ("zms", "ence", "stratified-coverage"), ("confidence-curve",))
+"""Metrics whose pictures show how a model is wrong; those of a group show the same in different ways."""
+DRAWN = frozenset({*(name for names in HOW for name in names), "cce"})
 """Metrics whose pictures a page shows."""
 ORDER = ("fail", "undecided", "pass", "none")
 REGION_NOTE = (
     "The limits hold for a region that is chosen without looking at the targets. Of many regions of a right model, 1 in"
     " 20 is beyond them."
+)
+NEIGHBOR_NOTE = (
+    "A test at an input is one of its neighborhood: it also finds inputs near a region where the model is wrong, which"
+    " are right themselves."
 )
 DEPENDENT_NOTE = (
     "There are no limits of right models for regions and groups, as rows depend on each other. calcheck slices --by"
@@ -177,13 +187,13 @@ class ModelReport:
 
 def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = True) -> page.Page:
     """Return the page of one or several models."""
+    how, where = page.Section("How", tuple(_how(models))), _of_each("Where", models, _where)
     sections = (
-        _of_each("Conclusion", models, _conclusion, beside=True),
+        _of_each("Answer", models, _answer, beside=True),
         _of_each("Rules", models, _rules),
         page.Section("Side by side", (_side_by_side(models),) if len(models) > 1 else ()),
+        *((where, how) if any(map(_is_local, models)) else (how, where)),
         _of_each("Metrics", models, _metrics),
-        page.Section("How", tuple(_how(models))),
-        _of_each("Where", models, _where, beside=True),
         _of_each("Groups", models, _groups),
         _of_each("Recalibration", models, _recalibration),
         _of_each("Predictions", models, _predictions),
@@ -193,10 +203,31 @@ def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = 
         page.Section("Command", (documents.Paragraph(command),) if command else ()),
     )
     shown = tuple(section for section in sections if section.blocks)
-    blocks: list[page.PageBlock] = [*(shown if legend else page.without_legends(shown))]
+    about = " · ".join([f"{_today():%-d %B %Y}", *map(_about, models)])
+    blocks: list[page.PageBlock] = [page.Contents(about, tuple(section.title for section in shown))]
+    blocks += [*(shown if legend else page.without_legends(shown))]
     blocks += [page.Data("report", page.report_data(each.report)) for each in models]
     title = f"calcheck: {', '.join(each.name for each in models)}"
     return page.Page(title, tuple(blocks), models[0].report.calcheck)
+
+
+def _today() -> datetime:
+    """Return the date of the page, which SOURCE_DATE_EPOCH states for builds that are reproduced."""
+    stated = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(stated), UTC) if stated.isdecimal() else datetime.now(UTC)
+
+
+def _about(model: ModelReport) -> str:
+    """Return what was read, with the beginning of its hash."""
+    names, text = describe_input(model.report.input)
+    hashes = [each.sha256[:HASH] for each in model.report.input.files if each.sha256]
+    return " · ".join([f"{', '.join(names)}: {text}", *(f"SHA-256 {each}…" for each in hashes[:1])])
+
+
+def _is_local(model: ModelReport) -> bool:
+    """Return whether the model is wrong somewhere rather than everywhere."""
+    effects = () if model.report.conclusion is None else model.report.conclusion.effects
+    return model.report.region is not None or any(each.within is False for each in effects if each.topic in PLACES)
 
 
 def _of_each(title: str, models: Sequence[ModelReport], part: Part, *, beside: bool = False) -> page.Section:
@@ -208,10 +239,18 @@ def _of_each(title: str, models: Sequence[ModelReport], part: Part, *, beside: b
     return page.Section(title, (page.Row(named),) if beside and named else named)
 
 
-def _conclusion(model: ModelReport) -> Iterator[documents.Block]:
-    yield documents.source(model.report.input)
-    if model.report.conclusion is not None:
-        yield documents.with_region(documents.answer(model.report.conclusion), model.report)
+def _answer(model: ModelReport) -> Iterator[page.PageBlock]:
+    """Yield the answer, its picture beside where the model is wrong and what to do, and the sentence of each topic."""
+    report = model.report
+    if report.conclusion is None:
+        return
+    told = documents.with_region(documents.answer(report.conclusion), report)
+    yield replace(told, effects=(), commands=())
+    picture = answer_picture(report)
+    places = tuple(each for each in told.effects if each[0] == "where")
+    rest = replace(told, question="", effects=places)
+    yield page.Row((*(() if picture is None else (page.Figure(picture, width=page.MAP_WIDTH),)), rest))
+    yield documents.Details(tuple((topic, cell.text) for topic, cell in told.effects if topic != "where"))
 
 
 def _rules(model: ModelReport) -> Iterator[documents.Block]:
@@ -223,7 +262,7 @@ def _metrics(model: ModelReport) -> Iterator[documents.Block]:
     """Yield the metrics that fail, those that pass, and those that were not computed with the reasons."""
     report = model.report
     results = sorted(report.results, key=lambda result: ORDER.index(result.verdict))
-    yield replace(documents.overview(results), sortable=True)
+    yield _linked(documents.overview(results))
     if lines := documents.legend_lines(report, details=False):
         yield documents.Legend(tuple(lines))
     if report.skipped:
@@ -232,16 +271,36 @@ def _metrics(model: ModelReport) -> Iterator[documents.Block]:
     yield from documents.note_blocks(notes(replace(report, skipped=())))
 
 
-def _how(models: Sequence[ModelReport]) -> Iterator[page.Row]:
-    """Yield the pictures of the metrics, those of the same metric of several models beside each other."""
+def _how(models: Sequence[ModelReport]) -> Iterator[page.PageBlock]:
+    """Yield one picture of each group of metrics, the one that fails first, and the others folded."""
+    failing = {each.metric for model in models for each in model.report.results if each.verdict == "fail"}
+    drawn = {metric: tuple(_row(models, metric)) for names in HOW for metric in names}
+    groups = [sorted(filter(drawn.get, names), key=lambda name: name not in failing) for names in HOW]
+    shown = sorted((names[0] for names in groups if names), key=lambda name: name not in failing)
+    first, rest = ([each for name in names for each in drawn[name]] for names in (shown, _others(groups)))
     if len(models) == 1:
-        found = (each for metric in HOW for each in _figures(models[0].report, metric))
-        yield from [page.Row(figures)] if (figures := tuple(found)) else []
-        return
-    for metric in HOW:
-        sections = (page.Section(each.name, tuple(_figures(each.report, metric))) for each in models)
-        if shown := tuple(section for section in sections if section.blocks):
-            yield page.Row(shown)
+        yield from [page.Row(tuple(first))] if first else []
+    else:
+        yield from (page.Row(drawn[name]) for name in shown)
+    if rest:
+        yield page.Folded("More pictures", (page.Row(tuple(rest)),))
+
+
+def _others(groups: Sequence[Sequence[str]]) -> list[str]:
+    return [name for names in groups for name in names[1:]]
+
+
+def _row(models: Sequence[ModelReport], metric: str) -> Iterator[page.PageBlock]:
+    """Yield the picture of a metric; those of several models under their names."""
+    for each in models:
+        found = tuple(_figures(each.report, metric))
+        yield from found if len(models) == 1 or not found else [page.Section(each.name, found)]
+
+
+def _linked(table: documents.Table) -> documents.Table:
+    """Return a table about metrics, whose names lead to their definitions."""
+    rows = tuple((replace(row[0], link=METRIC + row[0].text), *row[1:]) for row in table.rows)
+    return replace(table, rows=rows, sortable=True)
 
 
 def _figures(report: Report, metric: str) -> Iterator[page.Figure]:
@@ -257,7 +316,8 @@ def _where(model: ModelReport) -> Iterator[page.PageBlock]:
         return
     yield documents.Paragraph(DEPENDENT_NOTE if _is_dependent(model) else REGION_NOTE)
     yield linked_map(model.map)
-    yield from _figures(model.report, "cce")
+    if found := tuple(_figures(model.report, "cce")):
+        yield page.Folded("Tests at inputs: cce", (documents.Paragraph(NEIGHBOR_NOTE), page.Row(found)))
 
 
 def _groups(model: ModelReport) -> Iterator[page.PageBlock]:
@@ -317,7 +377,7 @@ def _side_by_side(models: Sequence[ModelReport]) -> documents.Table:
     names = dict.fromkeys(name for known in values for name in known)
     columns = (documents.Column("metric"), *(documents.Column(each.name, "right") for each in models))
     rows = tuple((documents.Cell(name), *(_value(known.get(name)) for known in values)) for name in names)
-    return documents.Table(columns, rows, sortable=True)
+    return _linked(documents.Table(columns, rows))
 
 
 def _value(result: Result | None) -> documents.Cell:
@@ -327,17 +387,12 @@ def _value(result: Result | None) -> documents.Cell:
 def _definitions(models: Sequence[ModelReport]) -> page.Folded:
     """Return what each metric is, its options, and where it is defined."""
     results = {result.metric: result for each in models for result in each.report.results}
-    columns = (
-        documents.Column("metric"),
-        documents.Column("definition"),
-        documents.Column("options"),
-        documents.Column("source"),
-    )
-    rows = tuple(
-        documents.row_of(name, result.summary, _options(result), METRICS[name].info.source)
-        for name, result in results.items()
-    )
-    return page.Folded(f"{len(rows)} metrics", (documents.Table(columns, rows),))
+    items = [(name, " · ".join(filter(None, _definition(result)))) for name, result in results.items()]
+    return page.Folded(f"{len(items)} metrics", (documents.Details(tuple(items), METRIC),))
+
+
+def _definition(result: Result) -> tuple[str, str, str]:
+    return result.summary, _options(result), METRICS[result.metric].info.source
 
 
 def _options(result: Result) -> str:
@@ -348,6 +403,9 @@ NO_WEIGHTS = "means are weighted by sampling weights, and the map and the groups
 IN_BATCHES = "the rows are processed in batches"
 BY_SIZE = ("zms", "interval-score")  # metrics whose results of rows are sizes of errors for their uncertainties
 WORST = 20  # number of rows in the list of the worst
+METRIC = "metric-"  # Before the identifiers of definitions
+HASH = 12  # Shown characters of a hash
+PLACES = ("inputs", "time", "groups")  # Topics of effects that are about places
 
 
 def model_report(
@@ -368,17 +426,29 @@ def model_report(
         return ModelReport(name, report, no_map=f"coverage {reason}")
     if is_weighted(report):
         return ModelReport(name, report, no_map=NO_WEIGHTS, worst=evaluated.worst(run))
-    x, y = maps.named_variables(rows, plot_by) if plot_by else maps.default_variables(rows, inputs)
+    inside = evaluated.inside
+    x, y = maps.named_variables(rows, plot_by) if plot_by else maps.default_variables(rows, inputs, inside)
     independent = not report.has_dependent_rows
     level = next((each.options["level"] for each in report.results if each.metric == "coverage"), None)
     return ModelReport(
         name,
         report,
-        map=maps.make_map(rows, x, y, run, level=level, independent=independent),
+        map=maps.make_map(
+            rows, x, y, run, level=level, independent=independent, inside=inside, local=dict(_local_errors(rows, run))
+        ),
         groups=maps.column_groups(rows, run, without=used, level=level, independent=independent),
         predictions=row_intervals(rows, Coverage(level).level_of(rows.predictive), inputs=inputs, size=FEW_ROWS),
         worst=evaluated.worst(run),
     )
+
+
+def _local_errors(rows: Predictions, run: Run) -> Iterator[tuple[str, Values]]:
+    """Yield the local factors and shifts of rows along their inputs, (n,) each, with their names."""
+    for metric in (METRICS["local-scale"](), METRICS["local-bias"]()):
+        if rows.x is not None and not inapplicable_reason(type(metric), rows):
+            with suppress(DataError):
+                own, source = metric.with_defaults(rows), InMemory(rows)
+                yield from own.evaluate(own.fit(source, run), source, replace(run, keep_rows=True)).columns.items()
 
 
 def is_weighted(report: Report) -> bool:
@@ -391,6 +461,7 @@ class EvaluatedRows:
 
     def __init__(self) -> None:
         self.shown: Predictions | None = None
+        self.inside: Mask | None = None  # (n,), which rows are in the worst region
         self._worst: dict[str, list[dict[str, Any]]] = {}
 
     def take(self, metric: Metric[Any], shown: Predictions, rows: RowResults) -> None:
@@ -400,6 +471,8 @@ class EvaluatedRows:
     def add(self, name: str, shown: Predictions, rows: RowResults) -> None:
         """Add the results of the metric of a name."""
         self.shown = shown
+        if name == PLACE:
+            self.inside = rows.columns[name]
         if name in BY_SIZE:
             self._worst[name] = ranked_rows(rows, shown, -WORST)
 

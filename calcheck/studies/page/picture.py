@@ -8,11 +8,12 @@ from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Intervals, Line,
 from calcheck.core.number_text import percent
 from calcheck.regions import maps
 from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, Quantity, RegionMap, histogram_limits, quantities
-from calcheck.render.metric_pictures import CLEAR
+from calcheck.render.metric_pictures import CLEAR, outline
 from calcheck.statistics.curves import RowIntervals
 from calcheck.typing import Values
 
 OBSERVED_TARGETS = "target"
+HALF = 0.5
 Y = Axis("y")
 
 
@@ -63,26 +64,59 @@ def _errors(shown: RowIntervals, share: str) -> Panel:
 
 def map_picture(found: RegionMap) -> Picture:
     """Return the map: each cell is colored by how far its errors are from those that a right model predicts."""
-    x, y = found.x, found.y
     expected = "1 in 20 is beyond 2" if found.independent else "standard errors are those of independent rows"
     deviation, quantity = found.sums.deviations()
-    cells = Cells(
-        x.edges[found.x_bin].tolist(),
-        x.edges[found.x_bin + 1].tolist(),
-        y.edges[found.y_bin].tolist(),
-        y.edges[found.y_bin + 1].tolist(),
-        deviation.tolist(),
-        f"{quantity}, standard errors",
-        middle=0.0,
-        low=-CLEAR,
-        high=CLEAR,
-    )
+    cells = _cells(found, deviation, f"{quantity}, standard errors", 0.0, (-CLEAR, CLEAR))
     return Picture(
-        (Panel((cells,), _axis(x), _axis(y)),),
-        f"Where: {x.name} and {y.name}",
-        f"A right model: pale cells without a pattern; {expected}.",
-        f"Map of {x.name} and {y.name}. Positive cells have larger errors than predicted.",
+        (Panel((cells, *_region(found)), _axis(found.x), _axis(found.y)),),
+        f"Where: {found.x.name} and {found.y.name}",
+        f"A right model: pale cells without a pattern; {expected}.{_told(found)}",
+        f"Map of {found.x.name} and {found.y.name}. Positive cells have larger errors than predicted.",
     )
+
+
+LOCAL = {
+    "local_factor": ("Local factor", "times as wide", 1.0, 0.2, "Factor by which intervals would have to be wider"),
+    "local_shift": ("Local bias", "predicted std", 0.0, 0.2, "Distance of targets above predictions"),
+}
+"""By name of a local error: title, unit, value of a right model, least distance of the darkest color, meaning."""
+
+
+def local_pictures(found: RegionMap) -> Iterator[Picture]:
+    """Yield the maps of local errors, averaged over the rows of each cell."""
+    for name, values in found.local.items():
+        title, unit, right, least, meaning = LOCAL[name]
+        most = max(least, float(np.abs(values - right).max()))
+        cells = _cells(found, values, unit, right, (max(right - most, 0.0) if right else -most, right + most))
+        panel = Panel((cells, *_region(found)), _axis(found.x), _axis(found.y))
+        expected = f"{meaning}, as other rows predict. A right model: {right:g}.{_told(found)}"
+        yield Picture((panel,), title, expected, f"Map: {title.lower()}.")
+
+
+def _cells(found: RegionMap, values: Values, label: str, middle: float, ends: tuple[float, float]) -> Cells:
+    (x, across), (y, up) = (found.x.edges, found.x_bin), (found.y.edges, found.y_bin)
+    edges = x[across].tolist(), x[across + 1].tolist(), y[up].tolist(), y[up + 1].tolist()
+    return Cells(*edges, values.tolist(), label, middle=middle, low=ends[0], high=ends[1])
+
+
+def _region(found: RegionMap) -> list[Mark]:
+    """Return the outline of the worst region, or points in the cells that have more rows inside than outside."""
+    x, y = found.x.edges, found.y.edges
+    if found.worst is not None:
+        left, right, low, high = found.worst
+        return [*outline(float(x[left]), float(x[right + 1]), float(y[low]), float(y[high + 1]))]
+    if found.inside is None:
+        return []
+    inside = found.inside > HALF
+    across, up = found.x_bin[inside], found.y_bin[inside]
+    return [Points(((x[across] + x[across + 1]) / 2).tolist(), ((y[up] + y[up + 1]) / 2).tolist())]
+
+
+def _told(found: RegionMap) -> str:
+    """Return what shows the worst region."""
+    if found.inside is None:
+        return ""
+    return " Dashed: the worst region." if found.worst else " Points: cells with most rows in the worst region."
 
 
 def _axis(axis: maps.Axis) -> Axis:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from calcheck.charts.picture import Axis, Cells, Line, Mark, Panel, Picture, Points, Rule
-from calcheck.render.metric_pictures import CLEAR, numbers
+from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Points, Rule
+from calcheck.render.metric_pictures import CLEAR, numbers, outline
 from calcheck.render.numbers_and_notes import name_with_unit, results_by
 from calcheck.report import Curve, Report, Result
 from calcheck.studies.slices.document import is_search
@@ -69,8 +69,5 @@ def _map(cells: Curve, region: Curve, score: str) -> Panel:
         Axis(name, low=min(start), high=max(stop))
         for name, start, stop in zip((cells.x_name, cells.x2_name), starts, (cells.stop, cells.stop2), strict=True)
     )
-    (left, right, low, high) = (float(each[0]) for each in (region.x, region.stop, region.x2, region.stop2))
-    sides = [((left, right), (each, each)) for each in (low, high)] + [
-        ((each, each), (low, high)) for each in (left, right)
-    ]
-    return Panel((colored, *[Line(x, y, dashed=True) for x, y in sides]), x, y, "region that deviates most")
+    sides = (float(each[0]) for each in (region.x, region.stop, region.x2, region.stop2))
+    return Panel((colored, *outline(*sides)), x, y, "region that deviates most")

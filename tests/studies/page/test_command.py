@@ -47,7 +47,7 @@ def test_the_page_answers_in_order_and_holds_the_report_of_evaluate(calcheck, pa
     text = page(preds)
     inside = json.loads(extract(text, "report")[0])
     assert inside == json.loads(calcheck("evaluate", preds, *FAST, "--format", "json").out)
-    model = ["Conclusion", "Metrics", "How", "Where", "Groups", "Predictions", "Worst rows", "Settings"]
+    model = ["Answer", "How", "Where", "Metrics", "Groups", "Predictions", "Worst rows", "Settings"]
     assert headings(text) == [*model, "Definitions", "Command"]
     assert ">north</td>" in text
     assert "predicted mean" in text
@@ -160,7 +160,7 @@ def test_an_output_named_html_is_the_page_and_the_format_html_the_table(calcheck
     before_commands = path.read_text(encoding="utf-8").partition("<h2>Command</h2>")[0]
     assert before_commands == text.partition("<h2>Command</h2>")[0]
     assert calcheck("check", preds, *FAST, "--fail-on", "zms > 100", "-o", path).code == 0
-    assert headings(path.read_text(encoding="utf-8"))[:2] == ["Conclusion", "Rules"]
+    assert headings(path.read_text(encoding="utf-8"))[:2] == ["Answer", "Rules"]
     for command in ("evaluate", "report", "check"):
         arguments = (preds, *FAST, "--fail-on", "zms > 100", "--format", "html", "-o", path)
         assert calcheck(command, *arguments).code == 0
