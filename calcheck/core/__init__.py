@@ -5,7 +5,7 @@ from sys import modules
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["LazyModule", "__version__", "sc"]
+__all__ = ["LazyModule", "__version__", "la", "sc"]
 __version__ = "0.1.0"
 
 
@@ -17,6 +17,7 @@ class LazyModule(ModuleType):
 
 
 if TYPE_CHECKING:
+    from scipy import linalg as la
     from scipy import special as sc
 else:
-    sc = LazyModule("scipy.special")
+    la, sc = LazyModule("scipy.linalg"), LazyModule("scipy.special")

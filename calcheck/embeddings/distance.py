@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calcheck.core import la
 from calcheck.embeddings import ridge as kernel_ridge
 from calcheck.embeddings.laplace import SharedLaplace
 from calcheck.embeddings.permutations import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
@@ -147,12 +148,10 @@ def reach(kernel: Kernel, x: Floats, scaling: Scaling, lambda_: float) -> dict[s
     On average over the inputs x, rows within this distance have 90 % of the squared weights a_i(x)^2, where
     a(x) = (K + n_lambda I)^-1 k(x). They cause 90 % of the noise of the embedding. Shapes: x (n, d).
     """
-    from scipy.linalg import cho_factor, cho_solve
-
     n, x = len(x), x.astype(np.float64)
     gram = kernel.gram(x, x)
     n_lambda = n * max(lambda_, ROUNDING * float(np.diag(gram).max()))
-    weights = np.abs(cho_solve(cho_factor(gram + n_lambda * np.eye(n)), gram))
+    weights = np.abs(la.cho_solve(la.cho_factor(gram + n_lambda * np.eye(n)), gram))
     weights /= weights.max(axis=0)  # avoid underflow of the squares
     shares = (weights**2 / np.sum(weights**2, axis=0)).ravel()
     distances = _distances(x).ravel()

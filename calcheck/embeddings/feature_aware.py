@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calcheck.core import la
 from calcheck.distributions import Predictive
 from calcheck.embeddings.rbf import RbfTargets
 from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SharedOutputs, TargetFeatures
@@ -69,10 +70,8 @@ class SharedWeighted:
 
     def _blocks(self, matrices: list[Values]) -> Values:
         """Return a block diagonal matrix of the matrices of the parts, times the roots of their weights."""
-        from scipy.linalg import block_diag
-
         roots = [root for root, _, _ in self._parts]
-        return np.asarray(block_diag(*(root * matrix for root, matrix in zip(roots, matrices, strict=True))))
+        return np.asarray(la.block_diag(*(root * matrix for root, matrix in zip(roots, matrices, strict=True))))
 
 
 def _with_gamma(data: DataSet, of: Rescale) -> DataSet:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from calcheck.core import la
 from calcheck.distributions.row_random import bottom_k, mix, occurrences
 from calcheck.embeddings import nystroem
 from calcheck.embeddings.distance import few_dof, kish
@@ -313,22 +314,20 @@ def _residuals(kernel: Kernel, x: Floats, some: Floats, lambdas: tuple[float, ..
     score (Musco, Musco 2017) if the M inputs are a uniform sample. With lambda = 0, it is the squared distance of
     k(x, .) to the span of the k(s, .).
     """
-    from scipy.linalg import cholesky, solve_triangular
-
     some = some.astype(np.float64)
     gram = kernel.gram(some, some)
     if not np.isfinite(gram).all():
         raise NumericalError(OVERFLOW_MESSAGE)
     least = ROUNDING * float(np.diag(gram).max())
     n_lambdas = [len(some) * max(lambda_, least) for lambda_ in lambdas]
-    factors = [cholesky(gram + n_lambda * np.eye(len(some)), lower=True) for n_lambda in n_lambdas]
+    factors = [la.cholesky(gram + n_lambda * np.eye(len(some)), lower=True) for n_lambda in n_lambdas]
     found = np.empty((len(factors), len(x)))
     for start in range(0, len(x), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
         block = x[rows].astype(np.float64)
         near, whole = kernel.gram(some, block), kernel.diagonal(block)  # (M, b)
         for each, factor in zip(found, factors, strict=True):
-            seen = solve_triangular(factor, near, lower=True, check_finite=False)
+            seen = la.solve_triangular(factor, near, lower=True, check_finite=False)
             each[rows] = whole - np.einsum("ij,ij->j", seen, seen)
     if not np.isfinite(found).all():
         raise NumericalError(OVERFLOW_MESSAGE)

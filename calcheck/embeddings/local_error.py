@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.dependence.clusters import Clusters, find_clusters, time_labels
 from calcheck.distributions import Predictive
@@ -49,11 +50,9 @@ class LocalRegression:
 
     def critical_value(self, confidence: float) -> float:
         """Return the number of standard errors to a one-sided limit: of the normal distribution, or of Student's t."""
-        from scipy.special import ndtri, stdtrit
-
         if self.clusters is None:
-            return float(ndtri(confidence))
-        return float(stdtrit(self.clusters.degrees_of_freedom, confidence))
+            return float(sc.ndtri(confidence))
+        return float(sc.stdtrit(self.clusters.degrees_of_freedom, confidence))
 
     def null_bounds(self, outputs: Values, rows: Predictions, run: Run) -> Values:
         """Return the bounds of centered outputs (n,) with random signs, as if their expectations were all 0, (FLIPS,).
@@ -159,11 +158,9 @@ def resolution(predictive: Predictive, degree: int) -> float:
         return m / (m + 1) if degree == 1 else m * (m - 1) / (m + 1) ** 2
     if predictive.quantile_levels is None:
         return 1.0
-    from scipy.special import ndtri
-
     levels = predictive.quantile_levels
     edges = np.concatenate([[0.0], levels, [1.0]])
-    z = ndtri(levels)
+    z = sc.ndtri(levels)
     density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     changes = -np.diff(np.concatenate([[0.0], density if degree == 1 else z * density, [0.0]]))
     return float(mean_component(edges[:-1], edges[1:], degree) @ changes) / DERIVATIVES[degree]
@@ -182,9 +179,7 @@ def shifts(means: Values) -> Values:
 
     If Z is shifted by :math:`\delta`, the expectation is :math:`\sqrt3 (2 \Phi(\delta / \sqrt2) - 1)`.
     """
-    from scipy.special import ndtri
-
-    return np.asarray(np.sqrt(2) * ndtri((_inside(means, -np.sqrt(3), np.sqrt(3)) / np.sqrt(3) + 1) / 2))
+    return np.asarray(np.sqrt(2) * sc.ndtri((_inside(means, -np.sqrt(3), np.sqrt(3)) / np.sqrt(3) + 1) / 2))
 
 
 def factors(means: Values) -> Values:

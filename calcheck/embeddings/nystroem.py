@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calcheck.core import la
 from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom
 from calcheck.embeddings.rbf import OutputFeatures
@@ -167,17 +168,15 @@ def _ridge_residual(gram: Values, values: Values, n_lambda: Values) -> tuple[Val
 
     The regularizers n_lambda (S,) are n * lambda divided by the weight of each row.
     """
-    from scipy.linalg import cho_factor, cho_solve
-
     try:
-        factor = cho_factor(gram + np.diag(n_lambda), lower=True)
+        factor = la.cho_factor(gram + np.diag(n_lambda), lower=True)
     except np.linalg.LinAlgError as error:
         raise NumericalError(
             f"the kernel matrix plus n * lambda / weight = {n_lambda.min():.3g} on its diagonal is not positive"
             " definite. Pass a larger --lambda"
         ) from error
-    leverage = 1 - n_lambda * np.diag(cho_solve(factor, np.eye(len(gram))))
-    return n_lambda[:, None] * cho_solve(factor, values), leverage
+    leverage = 1 - n_lambda * np.diag(la.cho_solve(factor, np.eye(len(gram))))
+    return n_lambda[:, None] * la.cho_solve(factor, values), leverage
 
 
 def _norms(fitted: Values, groups: Groups) -> Values:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
+from calcheck.core import la
 from calcheck.distributions import Samples
 from calcheck.embeddings.rbf import SharedFeatures
 from calcheck.embeddings.target_kernels import DataSet, FeatureBounds
@@ -160,15 +161,13 @@ class InputKernel(ABC):
 
     def regressed(self, rows: Indices, outputs: Values, lambda_: float) -> Values:
         """Return the regression of outputs (n, c) on the inputs of n rows, evaluated at the points, (m, c)."""
-        from scipy.linalg import cho_factor
-
         key = lambda_, self.same[rows].tobytes()
         if key not in self._factors:
             if len(self._factors) == MAX_FACTORS:
                 self._factors.clear()
             system = self._system(rows)
             system[np.diag_indices(len(system))] += len(rows) * lambda_
-            self._factors[key] = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+            self._factors[key] = la.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
         return self._solved(self._factors[key], rows, outputs)
 
     @abstractmethod
@@ -196,10 +195,8 @@ class FullKernel(InputKernel):
         return self.gram[rows].take(rows, axis=1)  # several times faster than indexing both axes at once
 
     def _solved(self, factor: Any, rows: Indices, outputs: Values) -> Values:
-        from scipy.linalg import cho_solve
-
         coefficients = np.zeros((len(self.gram), outputs.shape[1]))
-        coefficients[rows] = cho_solve(factor, outputs, check_finite=False)
+        coefficients[rows] = la.cho_solve(factor, outputs, check_finite=False)
         return self.at @ coefficients
 
 
@@ -215,9 +212,7 @@ class LowRankKernel(InputKernel):
         return np.asarray(self.rows[rows].T @ self.rows[rows])
 
     def _solved(self, factor: Any, rows: Indices, outputs: Values) -> Values:
-        from scipy.linalg import cho_solve
-
-        return np.asarray(self.at @ cho_solve(factor, self.rows[rows].T @ outputs, check_finite=False))
+        return np.asarray(self.at @ la.cho_solve(factor, self.rows[rows].T @ outputs, check_finite=False))
 
     @property
     def details(self) -> dict[str, Any]:

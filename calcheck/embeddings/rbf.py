@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from calcheck.core import la
 from calcheck.distributions import Predictive, Samples
 from calcheck.distributions.special import rbf
 from calcheck.embeddings import target_kernels
@@ -263,13 +264,11 @@ class OutputFeatures:
 
     def complete(self, features: Values, kernel_mean: Callable[[Values, Values], Values]) -> Values:
         """Return features for all pivots, (n, r), given those for the first s pivots, (n, s), and the kernel mean."""
-        from scipy.linalg import solve_triangular
-
         known = features.shape[1]
         added = self.pivots.take(np.arange(known, self.rank))
         gamma, factor = added.kernels
         values = kernel_mean(added.mean, gamma) * factor - features @ self.factor[known:, :known].T
-        rest = solve_triangular(self.factor[known:, known:], values.T, lower=True, check_finite=False).T
+        rest = la.solve_triangular(self.factor[known:, known:], values.T, lower=True, check_finite=False).T
         return np.concatenate([features, rest], axis=1)
 
     def gram_of_represented(self, products: Values, along: Values | None = None) -> Values:
@@ -277,12 +276,10 @@ class OutputFeatures:
 
         Shapes: products (r, r), along (r, q).
         """
-        from scipy.linalg import solve_triangular
-
         if along is None:
             half = self._project(products)
             return np.asarray(self._project(half.T))
-        turned = solve_triangular(self.factor, along, lower=True, trans="T", check_finite=False)
+        turned = la.solve_triangular(self.factor, along, lower=True, trans="T", check_finite=False)
         return np.asarray(turned.T @ products @ turned)
 
     def residual_of_draws(self, draws: Values) -> tuple[float, float]:
@@ -304,9 +301,7 @@ class OutputFeatures:
         return (slice(start, start + rows) for start in range(0, n, rows))
 
     def _project(self, values: Values) -> Values:
-        from scipy.linalg import solve_triangular
-
-        projected = solve_triangular(self.factor, values.T, lower=True, check_finite=False)
+        projected = la.solve_triangular(self.factor, values.T, lower=True, check_finite=False)
         return np.asarray(projected.T)
 
 
@@ -403,11 +398,9 @@ class FewDirections:
 
     def __init__(self, features: OutputFeatures, pool: Values, apart: Values) -> None:
         """Choose the directions from differences (m, r); the pool (p,) is that of the features."""
-        from scipy.linalg import solve_triangular
-
         self.basis = truncated_eigenbasis(apart.T @ apart, LOST)[1]  # (r, q)
         self._features, self._pool = features, pool
-        self._turned = solve_triangular(features.factor, self.basis, lower=True, trans="T", check_finite=False)
+        self._turned = la.solve_triangular(features.factor, self.basis, lower=True, trans="T", check_finite=False)
         self._step = float(1 / np.sqrt(2 * features.gamma[0])) / NODES
         nodes = int((pool[-1] - pool[0]) / self._step) + 2
         self._table = self._at(pool[0] + self._step * np.arange(-1, nodes)) if nodes < MOST_NODES else None

@@ -7,6 +7,7 @@ from itertools import islice
 
 import numpy as np
 
+from calcheck.core import la
 from calcheck.embeddings.distance import Distances
 from calcheck.embeddings.ridge import Dof, KernelRidge
 from calcheck.execution.run import Run
@@ -139,22 +140,18 @@ class OperatorMmd(SampleDistance):
     lambda_: float  # Regularizer
 
     def of_division(self, first: Mask) -> float:
-        from scipy.linalg import cho_factor, cho_solve
-
         z = np.empty_like(self.outputs)
         for rows, sign in ((np.flatnonzero(first), 1), (np.flatnonzero(~first), -1)):
             system = self.gram[rows].take(rows, axis=1)
             system[np.diag_indices(len(rows))] += len(rows) * self.lambda_
-            factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-            z[rows] = sign * cho_solve(factor, self.outputs[rows], check_finite=False)
+            factor = la.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+            z[rows] = sign * la.cho_solve(factor, self.outputs[rows], check_finite=False)
         return float(np.sum(z * (self.gram @ z)))
 
     def among_permutations(self) -> "OperatorMmd":
         """Return the distance of what one regression of both samples leaves, as regressions differ at other inputs."""
-        from scipy.linalg import solve
-
         system = self.gram + len(self.gram) * self.lambda_ * np.eye(len(self.gram))
-        fitted = self.gram @ solve(system, self.outputs, assume_a="pos")
+        fitted = self.gram @ la.solve(system, self.outputs, assume_a="pos")
         return OperatorMmd(self.gram, self.outputs - fitted, self.lambda_)
 
 

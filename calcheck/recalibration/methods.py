@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import Gaussian, LocationScale
 from calcheck.distributions.count_base import Counts
@@ -223,10 +224,9 @@ def _pit_limits(rows: Predictions) -> tuple[Values, Values]:
 def fit_beta(rows: Predictions, _: FitOptions) -> map_steps.Beta:
     """Return the beta map with the largest likelihood of the PIT values."""
     from scipy.optimize import minimize
-    from scipy.special import expit, logit
 
     left, right = (np.clip(side, SMALLEST, LARGEST) for side in _pit_limits(rows))
-    at = logit(right)
+    at = sc.logit(right)
     jump = right - left
     wide = jump > 0
 
@@ -236,7 +236,7 @@ def fit_beta(rows: Predictions, _: FitOptions) -> map_steps.Beta:
         slope = np.log(a * np.exp(-np.log(right)) + b * np.exp(-np.log1p(-right)))
         density = slope - np.logaddexp(0, -level) - np.logaddexp(0, level)
         if wide.any():
-            mass = expit(level[wide]) - expit(map_steps.beta_logit(logit(left[wide]), a, b, c))
+            mass = sc.expit(level[wide]) - sc.expit(map_steps.beta_logit(sc.logit(left[wide]), a, b, c))
             density[wide] = np.log(np.maximum(mass, FLOOR) / jump[wide])
         return float(-density.mean())
 

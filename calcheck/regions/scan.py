@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from calcheck.core import sc
 from calcheck.core.filter_conditions import Condition
 from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition
@@ -75,10 +76,8 @@ def _logit(u: Values) -> Values:
 
 def normal_dispersion(factor: float) -> float:
     """Return the mean dispersion score of normal distributions whose deviations are too small by a factor."""
-    from scipy.special import ndtr, ndtri
-
-    z = ndtri((np.arange(1, 2000) - 0.5) / 1999)
-    u = ndtr(factor * z)
+    z = sc.ndtri((np.arange(1, 2000) - 0.5) / 1999)
+    u = sc.ndtr(factor * z)
     return float(dispersion(u, u).mean())
 
 
