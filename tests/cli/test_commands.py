@@ -524,7 +524,7 @@ def test_damaged_and_unsupported_files_are_refused_in_one_line(calcheck, tmp_pat
         ("pages.parquet", whole[:10] + b"\xff" * 50 + whole[60:], "not a readable parquet file"),
         ("cut.npz", archive.getvalue()[:-30], "not a readable npz file"),
         ("torch", archive.getvalue(), "holds a pickle, unsafe to load"),
-        ("book.xlsx", archive.getvalue(), "holds a pickle"),
+        ("book.xlsx", archive.getvalue(), "is not a readable excel file"),
         ("objects.npy", objects.getvalue(), "not a readable npy file"),
         ("wide.csv", "y,mean,std\n1,2,3\n".encode("utf-16"), "text in UTF-16"),
         (
