@@ -362,10 +362,7 @@ class _Work:
         return {"columns": self._widest, **self._smoothers[0].details}
 
     def columns(self, number: int, each: DataSet, *, reduce: bool) -> _Columns:
-        """Return the columns of a data set in the principal directions with respect to both kernels.
-
-        With ``reduce``, only the norms of smoothed columns are kept, and not their own.
-        """
+        """Return the columns of a data set in principal directions of both kernels, or smoothed norms only."""
         observed, model, of_replicate, of_data = self._features.rescaled(each)
         parts = [observed, *model] if self._separate else [observed - mean for mean in model]
         features = np.stack(parts, axis=1)
@@ -433,10 +430,7 @@ class _Work:
         ]
 
     def _in_range(self, features: Values) -> Values:
-        """Return fewer columns whose smoothed norms are those of features (n, trials, q), as K has a low rank.
-
-        Only the part in the range of K matters, and rotations of the columns leave norms unchanged.
-        """
+        """Return fewer columns, in the range of K, with the smoothed norms of features (n, trials, q)."""
         n, trials, columns = features.shape
         if columns <= trials * n // MIN_ROWS_PER_LANDMARK or self._range is None:
             return features

@@ -118,10 +118,7 @@ class NystroemEmbedding:
         return InMemory(rows) if isinstance(rows.x, np.ndarray) else self.source
 
     def selected(self, lambda_: float, n: int) -> tuple[tuple[Values, int], Floats, Floats]:
-        """Return output directions, landmarks and validation inputs; the source is a sample of n rows.
-
-        The number of landmarks is determined on the sample.
-        """
+        """Return output directions, landmarks and validation inputs, by a source that is a sample of n rows."""
         rows = self.source.predictions()
         pilot = rows.take(slice(self._limits.pilot_rows))
         self._bounds(pilot)
@@ -276,10 +273,7 @@ VALIDATION_REFERENCE_ROWS = 1024  # Landmarks used to approximate leverage score
 
 
 def leverage_sample(kernel: Kernel, x: Floats, count: int, lambda_: float, run: Run) -> Floats:
-    """Return inputs sampled by approximate ridge leverage scores, (count, d).
-
-    Sampled without replacement, by the smallest weighted exponential keys (Efraimidis, Spirakis 2006).
-    """
+    """Return (count, d) inputs by ridge leverage scores, by the smallest exponential keys (Efraimidis 2006)."""
     scores = np.maximum(_residuals(kernel, x, x[:LANDMARK_REFERENCE_ROWS], (lambda_,))[0], np.finfo(float).tiny)
     keys = run.rng(RandomStream.LANDMARKS, 1).exponential(size=len(x)) / scores
     return x[np.argsort(keys, kind="stable")[:count]]
@@ -392,11 +386,7 @@ def nystroem_warnings(
 
 
 def sample_rows(rows: Predictions, size: int, run: Run) -> Indices:
-    """Return a uniform random sample of rows: those with the smallest hashes of targets and predicted means.
-
-    The hashes are of ranks among all rows, so they do not depend on units. Rows with equal targets and means have
-    different hashes, so that groups of ties are not sampled together.
-    """
+    """Return a uniform sample of rows: those with the smallest hashes of ranks of targets and means, apart if tied."""
     hashed = np.full(len(rows), hash_key(run), dtype=np.uint64)
     for column in targets_and_means(rows):
         hashed = mix(hashed ^ np.unique(column, return_inverse=True)[1].astype(np.uint64))

@@ -32,10 +32,7 @@ COPIES = 3  # Copies of the Gram matrix in memory
 
 @dataclass(frozen=True, eq=False)
 class LaplaceFeatures:
-    """Features psi with psi(u) . psi(v) = exp(-sum_c gamma_c |u_c - v_c|), for targets and distributions together.
-
-    Each target and each distribution is a feature by itself, so their number grows with the rows.
-    """
+    """Features psi with psi(u) . psi(v) = exp(-sum_c gamma_c |u_c - v_c|); each target and distribution is one."""
 
     gamma: Values  # (t,), parameter of the kernel for each target column
     run: Run  # Memory limit
@@ -260,11 +257,7 @@ def _gram(observed: Values, between: Values, predicted: Values) -> Values:
 
 
 class LaplaceTargets(TargetKernel):
-    """Laplace kernel exp(-sum_c gamma_c |u_c - v_c|).
-
-    Its scale is the deviation of the predictions, so that it does not change if targets are drawn from them. For
-    samples, it is the deviation of targets and draws together, which does not change if they are exchanged.
-    """
+    """Laplace kernel exp(-sum_c gamma_c |u_c - v_c|), scaled by predictions, or by draws and targets together."""
 
     replicates_share_scale: ClassVar[bool] = True
 

@@ -240,10 +240,7 @@ class AtomEmbeddings(ScalarEmbeddings):
 
 
 def _decayed_sums(points: Values, values: Values) -> Values:
-    """Return the sums over l <= k of e^-(s_k - s_l) v_l at increasing points s (w,), for values (n, w), (n, w).
-
-    They are cumulative sums of e^s_l v_l, divided by e^s_k; points far apart have sums of their own.
-    """
+    """Return the sums over l <= k of e^-(s_k - s_l) v_l at increasing points s (w,), for values (n, w), (n, w)."""
     found = np.empty(values.shape)
     before, last = np.zeros(len(values)), points[0]
     numbers = np.floor((points - points[0]) / MAX_DECAY)

@@ -84,10 +84,7 @@ class LeaveOneOut:
 
     @classmethod
     def from_kernel(cls, kernel: Kernel, x: Floats, scaling: Scaling) -> "LeaveOneOut":
-        """Return the regression on inputs (n, d): on all of them, or the Nyström approximation by landmarks.
-
-        That on a polynomial kernel with few monomials is one on these.
-        """
+        """Return the regression on inputs (n, d), on landmarks of them, or on the monomials of a polynomial kernel."""
         if isinstance(kernel, Polynomial) and kernel.monomials(x[:1], min(LANDMARKS, len(x) // 2)) is not None:
             return cls.from_features(lambda inputs: np.asarray(kernel.monomials(scaling(inputs), LANDMARKS)), x)
         landmarks = np.asarray(sample_inputs(scaled := scaling(x), LANDMARKS))

@@ -175,10 +175,7 @@ factor of the standard deviation, it is 12 sqrt(5) times that of z Phi(z) phi(z)
 
 
 def shifts(means: Values) -> Values:
-    r"""Return the shifts of normal targets, in predicted standard deviations, with given expected first components.
-
-    If Z is shifted by :math:`\delta`, the expectation is :math:`\sqrt3 (2 \Phi(\delta / \sqrt2) - 1)`.
-    """
+    """Return the shifts of normal targets, in std, with given first components sqrt3 (2 Phi(d / sqrt2) - 1)."""
     return np.asarray(np.sqrt(2) * sc.ndtri((_inside(means, -np.sqrt(3), np.sqrt(3)) / np.sqrt(3) + 1) / 2))
 
 

@@ -164,10 +164,7 @@ class NystroemRidge:
 
 
 def _ridge_residual(gram: Values, values: Values, n_lambda: Values) -> tuple[Values, Values]:
-    """Return the residuals of the ridge regression of values (S, c), and the leverage of each row, (S,).
-
-    The regularizers n_lambda (S,) are n * lambda divided by the weight of each row.
-    """
+    """Return the residuals of ridge regression of values (S, c) with n_lambda (S,) each, and the leverages, (S,)."""
     try:
         factor = la.cho_factor(gram + np.diag(n_lambda), lower=True)
     except np.linalg.LinAlgError as error:
@@ -188,10 +185,7 @@ def _norms(fitted: Values, groups: Groups) -> Values:
 
 
 def _error_of_mean(values: Values, inclusion_probabilities: Values, weights: Values | None = None) -> Values:
-    """Return the standard error of means (g,) of values (S, g), sampled with inclusion probabilities (S,).
-
-    Uses Hajek's approximation for samples of a fixed size. The weights (S,) default to equal weights.
-    """
+    """Return the standard error of means (g,) of values (S, g) of unequal inclusion, by Hajek's approximation."""
     size = len(values)
     if size == 1:
         return np.zeros(values.shape[1])

@@ -121,11 +121,7 @@ class StreamedLandmarks:
         return work(batch), RowSample(hashes[kept], {"x": x, "squared_norms": self._squared_norms(rows)})
 
     def _squared_norms(self, rows: Predictions) -> Values:
-        """Return four squared norms per row, (p, 4).
-
-        The feature residuals of the target and of the distribution, the residual of the difference of their features
-        with respect to the directions, and the norm of this difference.
-        """
+        """Return squared norms, (p, 4): residuals of target, distribution and difference, and the difference itself."""
         y, predictive = rows.targets().reshape(len(rows), -1), rows.distributions().load()
         observed, expected = self.features.of_points(y), self.features.of_distributions(predictive)
         difference = observed - expected
@@ -237,10 +233,7 @@ BLOCK_ROWS = 4096  # Rows whose inputs are hashed at a time
 
 
 def hash_rows_and_inputs(rows: Predictions, key: int) -> NDArray[np.uint64]:
-    """Return hashes of targets, predicted means and inputs, (n,); equal rows also use their row numbers.
-
-    A bottom-k sample is therefore uniform even if targets and predictions take few values.
-    """
+    """Return hashes of targets, means and inputs, (n,), and of row numbers of equal rows: samples are uniform."""
     hashed = mix(_hashes(rows, key) ^ _hashes_of_inputs(rows.inputs(), key))
     _, which, count = np.unique(hashed, return_inverse=True, return_counts=True)
     again = count[which] > 1

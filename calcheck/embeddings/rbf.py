@@ -151,10 +151,7 @@ def _points(points: Values, gamma: Values, rng: Generator, most: int) -> Gaussia
 
 
 def _grid(intervals: Values, gamma: Values, most: int, *, lattice: bool) -> GaussianAtoms | None:
-    """Return a grid over the union of intervals (i, 2) with a margin; None if it has more than ``most`` points.
-
-    On a lattice, the grid consists of integers: all of them if the length scale is small.
-    """
+    """Return a grid, of integers on a lattice, over intervals (i, 2) with a margin; None beyond ``most`` points."""
     length = float(1 / np.sqrt(2 * gamma[0]))
     spacing = SPACING * length
     margin = MARGIN * length
@@ -333,10 +330,7 @@ def output_features(
 
 
 def _chosen_features(pool: GaussianAtoms, first: int, tolerance: float) -> OutputFeatures:
-    """Return features by pivoted Cholesky of the Gram matrix of the pool.
-
-    The first ``first`` elements are represented before all others, in case the maximum rank is reached.
-    """
+    """Return features by pivoted Cholesky of the Gram matrix of the pool, whose ``first`` elements come first."""
     found = PivotedCholesky(pool.norms(), pool.products, min(len(pool), MAX_FEATURES))
     if first < len(pool):
         found.represent(first, max(FIRST_TOLERANCE, tolerance))

@@ -202,11 +202,7 @@ class KernelRidge:
         return float(np.linalg.norm(missed)) / size if size else 0.0
 
     def _solve_with_probes(self, rhs: Array, lambda_: float) -> tuple[solvers.Solution, Dof]:
-        """Solve for the outputs and for the probe directions of dof in the same system.
-
-        The trace on the approximate leading eigenspace of K is exact; the rest is Hutchinson's estimate on its
-        orthogonal complement (Hutch++: Meyer, Musco, Musco, Woodruff 2021).
-        """
+        """Solve for the outputs and the probes of dof, exact on leading eigenvectors (Hutch++: Meyer et al. 2021)."""
         xp = self.backend.xp
         # small compared with the outputs, so that the tolerance applies to the outputs
         weight = PROBE_SHARE * (float(xp.linalg.matrix_norm(rhs)) or 1.0) / math.sqrt(self.n)
@@ -248,10 +244,7 @@ EXACT_COLUMNS = 6  # Number of (n, outputs) arrays in memory for conjugate gradi
 
 
 def approximation_reason(n: int, d: int, outputs: int, run: Run) -> str:
-    """Return why an exact solver is too expensive, or "".
-
-    The result depends only on sizes and options, so that every machine uses the same solver for a file.
-    """
+    """Return why an exact solver is too expensive, or "", by sizes and options only, as on every machine."""
     products = EXACT_PASSES * float(n) ** 2 * (d + FLOPS_PER_KERNEL_VALUE)
     most = run.limits.max_exact_flops
     needed = n * (d + EXACT_COLUMNS * outputs) * (4 if run.precision == "float32" else 8)

@@ -165,10 +165,7 @@ def _square_sums(rows: Predictions, groups: Groups, replicates: NullSimulator) -
 def _expected_squares(
     rows: Predictions, groups: Groups, replicates: NullSimulator
 ) -> tuple[Values, Values] | tuple[None, None]:
-    """Return the mean and the variance of the sums of squared z-scores if the distributions are right, (g,) each.
-
-    The variance contains that of a mean that is estimated from the replicates; it is NaN if these do not vary.
-    """
+    """Return the mean and variance of sums of squared z-scores of a right model, (g,) each; NaN if none varies."""
     n = groups.counts.astype(np.float64)
     if rows.distributions().normal() is not None:
         return n, NORMAL_VARIANCE * n
@@ -212,10 +209,7 @@ def _shares_in_bins(left: Values, right: Values) -> Iterator[Values]:
 
 
 def coverage_limits(n: Indices, expected: Values, confidence: float) -> Limits:
-    """Return the limits of the coverage of a right model, (g,) each, in [0, 1]: binomial quantiles.
-
-    Shapes: n (g,), expected (g,).
-    """
+    """Return the limits of the coverage of a right model, (g,) each, in [0, 1]: binomial quantiles."""
     low, high = _binomial_limits(n, np.minimum(expected / n, 1.0), 1 - confidence)
     return low / n, high / n
 
@@ -313,10 +307,7 @@ def _binomial_limits(n: Indices, share: Values, excess: float) -> Limits:
 
 
 def binomial_quantiles(level: float, n: Indices, share: Values) -> Values:
-    """Return the smallest numbers that binomial numbers exceed with a probability of at most 1 - level.
-
-    The import of :mod:`scipy.stats`, which has these quantiles, takes longer than a page.
-    """
+    """Return the binomial quantiles at a level; the import of :mod:`scipy.stats` takes longer than a page."""
     above = np.where(share > 0, np.ceil(bdtrik(level, n, share)), 0.0)
     below = np.maximum(above - 1, 0)
     return np.asarray(np.where(bdtr(below, n, share) >= level, below, above))
@@ -422,10 +413,7 @@ def _numbers(rows: Predictions, name: str) -> Values:
 
 
 def default_variables(rows: Predictions, names: Sequence[str], inside: Mask | None = None) -> tuple[Variable, Variable]:
-    """Return two inputs, the first two principal components of an embedding, or what is predicted.
-
-    Inputs are those that tell most about which rows are inside a region, or the first two.
-    """
+    """Return inputs that tell most about a region, the first components of an embedding, or what is predicted."""
     if rows.x is None:
         return _stated(rows)
     if rows.has_embedding and rows.width > 2:  # noqa: PLR2004 - of a map
@@ -588,10 +576,7 @@ def _texts(values: NDArray[np.generic]) -> NDArray[np.str_]:
 
 
 def region_map(found: Deviations, region: Region, columns: Sequence[NDArray[np.generic]]) -> tuple[Curve, ...]:
-    """Return the map of the cells of the columns of a region, and its outline; nothing unless both hold numbers.
-
-    Shapes: columns (n,) each.
-    """
+    """Return the map of the cells of the columns (n,) of a region, and its outline, if both hold numbers."""
     partitions = found.scan.columns[region.first], found.scan.columns[region.second]
     edges = [cell_edges(partition, values) for partition, values in zip(partitions, columns, strict=True)]
     if any(len(each) == 0 for each in edges):
@@ -613,10 +598,7 @@ def region_map(found: Deviations, region: Region, columns: Sequence[NDArray[np.g
 
 
 def cell_edges(partition: Partition, raw: NDArray[np.generic]) -> list[float]:
-    """Return the edges of the bins of a column of numbers, from the smallest to the largest value; else none.
-
-    If the first bin has a single value, which is its edge, it gets the width of the next one.
-    """
+    """Return the edges of the bins of a column of numbers, of which a single first value gets a width; else none."""
     values, missing = column_values(raw)
     if values.dtype.kind != "f" or not partition.cuts:
         return []

@@ -49,10 +49,7 @@ class Cut:
 
     @classmethod
     def parse(cls, text: str) -> Cut:
-        """Return the cut that a text states: a column, and how it is cut after the last colon.
-
-        The name of a column that contains a colon is followed by another one: ``a:b:``.
-        """
+        """Return the column and the cut that a text states after the last colon; a column with a colon is ``a:b:``."""
         column, colon, how = text.rpartition(":")
         column, how = (column, how.strip()) if colon else (text, "")
         if not column.strip():
@@ -301,10 +298,7 @@ def name_of(source: Source, column: str) -> str:
 
 
 def search_columns(source: Source, columns: Sequence[str], bins: int, fewest: int) -> list[Partition]:
-    """Return the bins of columns in which regions are searched.
-
-    Numbers and times have quantile bins, and texts a bin for each of the 20 most frequent, and one for the others.
-    """
+    """Return the bins of columns in which regions are searched: quantiles, or the 20 most frequent texts and others."""
     return [_search_bins(name_of(source, name), values_of(source, name), bins, fewest) for name in columns]
 
 

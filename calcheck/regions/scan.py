@@ -246,11 +246,7 @@ class Deviations:
         return p_values_of(excess, self.largest)
 
     def most_deviating(self, level: float, most: int) -> list[Region]:
-        """Return the regions that deviate most; at least the first one.
-
-        A further region must deviate, and so must its rows outside of the regions found before, which are at least half
-        of them: rows that deviate in one region do not make others that share them.
-        """
+        """Return the regions that deviate most, at least the first, with rows outside of the others that do, too."""
         new = np.ones(len(self.scores))
         whole = self._excess(self._deviations(new), new)
         found: list[Region] = []
@@ -282,10 +278,7 @@ class Deviations:
         return [standardize(total, variance) for total, variance in zip(sums, variances, strict=True)]
 
     def _largest(self, new: Values, whole: list[Values], level: float) -> Region:
-        """Return the region whose new rows have the largest excess, if all its rows are significant.
-
-        Its p-value is the larger one of its new rows and of all its rows.
-        """
+        """Return the region whose new rows have the largest excess, and the larger p-value of these and all rows."""
         deviations, outside = self._deviations(new), self.scan.by_region(new[:, None])
         rest = self._excess(deviations, new)
         values = []
@@ -314,10 +307,7 @@ def excess_of(deviations: Values | float, rows: Values | float, n: int) -> Value
 
 
 def p_values_of(excess: Values, largest: Values) -> Values:
-    """Return the share of data sets whose largest excess is at least as large, for each excess.
-
-    Shapes: largest (N,).
-    """
+    """Return the share of data sets whose largest excess, (N,), is at least as large, for each excess."""
     ordered = np.sort(largest)
     smaller = np.searchsorted(ordered, excess - TIED * np.abs(np.nan_to_num(excess)))
     return np.asarray((len(ordered) - smaller) / len(ordered))

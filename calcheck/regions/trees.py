@@ -184,10 +184,7 @@ class Trees:
 
 
 def _implies(inner: Condition, outer: Condition) -> bool:
-    """Return whether the condition of a deeper node implies another one.
-
-    A limit implies a limit on the same side, and that the value is not missing; a value, that it is not another one.
-    """
+    """Return whether a deeper condition implies another: a limit one on its side, a value that it is not another."""
     if inner.column != outer.column or inner.operator == DIFFERENT:
         return False
     if inner.operator == EQUAL:

@@ -117,11 +117,7 @@ class Scaling:
 
 
 class Directions:
-    """Rows far in a direction of the inputs, in which a score increases or decreases most.
-
-    The direction is that of a ridge regression of the scores of each data set. For an embedding, squared norms are an
-    input too, so that the region is a ball round any point.
-    """
+    """Rows far in the direction of a ridge regression of scores on inputs, and on squared norms of an embedding."""
 
     handicap = 2 * PLAINER
 
@@ -243,11 +239,7 @@ class Search:
         return largest.reshape(-1, 2).max(axis=1), place, bool(is_positive)
 
     def _excess(self, rows: Values, sums: Values) -> Values:
-        """Return how far regions differ from the other rows, beyond what is usual for their size, (m, 2 N).
-
-        It is -inf for regions that are too small or too large, and where the mean score of the other rows is larger in
-        size.
-        """
+        """Return how far regions differ from others beyond what their size explains, (m, 2 N), or -inf."""
         n, shift = len(self.scores), self.standardized[1]
         least = _least(n)
         found = np.full(sums.shape, -np.inf)
@@ -277,11 +269,7 @@ class Search:
 def worst_region(
     rows: Predictions, simulation: NullSimulator, names: Sequence[str], confidence: float
 ) -> WorstPlace | None:
-    """Return the region of the inputs that differs most from the other rows; None if none differs significantly.
-
-    The rows of a right model differ as much in any region with a probability of at most 1 - confidence. Rows must be
-    independent.
-    """
+    """Return the region that differs most from the other, independent rows; None if none does significantly."""
     if not is_searchable(rows):
         return None
     by_key = np.argsort(row_keys(rows, simulation.run.seed), kind="stable")  # Whatever the order of the rows
