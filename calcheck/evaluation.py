@@ -81,11 +81,13 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     If ``places`` is given, the region of the inputs is searched where the predictions are worst, and its rows are given
     to this function.
     """
+    from calcheck.conclusion.answer import with_hint
     from calcheck.core import __version__
+    from calcheck.distributions.observed import observation_hint
 
     run = run or Run()
     run = replace(run, keep_rows=bool(sink or worst or best))
-    names = source.roles.x if isinstance(source, FileSource) else ()
+    names, errors = source.roles.x if isinstance(source, FileSource) else (), source.measurement_errors()
     source = group_by_input(source, map(type, metrics))
     info = source.input_info()
     noticed = noticed_dependence(source, run)
@@ -139,7 +141,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     )
     if answer is None:
         return report
-    report = answer.concluded(report, behind, run, clusters)
+    hint = observation_hint(source.predictions().y, source.predictions().distributions(), errors)
+    report = with_hint(answer.concluded(report, behind, run, clusters), hint)
     return answer.with_power(report, behind, source, simulation, run) if answer.power else report
 
 

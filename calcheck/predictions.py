@@ -261,6 +261,10 @@ class Source(ABC):
         """Return a description of n rows that were read in batches, given the first batch."""
         return self.input_info()
 
+    def measurement_errors(self) -> list[str]:
+        """Return the columns without a role that may hold the standard deviations of measurement errors."""
+        return []
+
     def warnings(self) -> tuple[Message, ...]:
         """Return warnings about changes that were made to the data while reading."""
         return ()
@@ -291,6 +295,9 @@ class DerivedSource(Source):
 
     def input_info(self) -> Input:
         return self.origin.input_info()
+
+    def measurement_errors(self) -> list[str]:
+        return self.origin.measurement_errors()
 
     def warnings(self) -> tuple[Message, ...]:
         return self.origin.warnings()

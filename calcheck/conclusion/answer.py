@@ -56,6 +56,14 @@ def conclude(
     return replace(report, conclusion=conclusion)
 
 
+def with_hint(report: Report, hint: str) -> Report:
+    """Return a report whose conclusion says how targets may have been observed; unchanged without a hint."""
+    if report.conclusion is None or not hint:
+        return report
+    effects = (*report.conclusion.effects, Effect(topic="targets", text=hint))
+    return replace(report, conclusion=replace(report.conclusion, effects=effects))
+
+
 def unjudged_conclusion(
     settings: Mapping[str, Any], further: str = "", *, impossible: Sequence[Effect] = ()
 ) -> Conclusion | None:

@@ -1,7 +1,7 @@
 """Distributions of targets as they were observed: with noise, clipped, and rounded."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -16,7 +16,7 @@ from calcheck.distributions.count_base import Counts
 from calcheck.distributions.mixture import Mixture, Noisy
 from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.distributions.row_random import Random, RowRandom, Words
-from calcheck.distributions.samples import Samples
+from calcheck.distributions.samples import LazyPredictive, Samples
 from calcheck.distributions.special import NODES, SCORES, columns, panels
 from calcheck.errors import DataError
 from calcheck.typing import AnyArray, Indices, Values
@@ -30,6 +30,11 @@ TINY = 1e-290  # Probability below which logarithms are those of densities
 LEAST_STD = 1e-30  # Least standard deviation where nearly all targets are equal, relative to that before
 STEEP = 1e-3  # Step of the slope of log densities, in standard deviations
 MIDDLE = 0.5
+FEWEST_ROWS, FEWEST_VALUES = 30, 3  # Fewest targets, and different ones, that show how they were observed
+FEWEST_TIES = 5  # Fewest targets at a limit; also standard errors above what is expected
+TIES = 1.5  # Least ratio of targets at a limit to what is expected with rounding
+TAIL = 0.1  # Tail probability of the quantiles that show the size of uncertainties
+COARSE = 0.25  # Least step that is reported, in standard deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +113,64 @@ class Observation:
         if self.low is not None or self.high is not None:
             predictive = clip(predictive, *self._limits(len(predictive)))
         return predictive if self.step is None else round_distributions(predictive, self.step)
+
+
+def observation_hint(y: Values | None, predictive: Predictive, errors: Sequence[str]) -> str:
+    """Return how targets may have been observed without an option that says so, in words; empty if nothing shows it."""
+    unused = "the column {0!r} is not used: pass --target-std {0} if it is the measurement error of the targets"
+    hints = [unused.format(name) for name in errors[:1]]
+    if y is not None and y.ndim == 1 and len(y) >= FEWEST_ROWS and not isinstance(predictive, LazyPredictive):
+        hints += [*_limit_hints(y, predictive), *_step_hints(y, predictive)]
+    return "; ".join(hints)
+
+
+def _limit_hints(y: Values, predictive: Predictive) -> Iterator[str]:
+    """Yield how many targets are at the smallest and at the largest number, if more than chance and rounding allow."""
+    values, counts = np.unique(y, return_counts=True)
+    for end, side, option in ((0, "smallest", "{:.6g},"), (-1, "largest", ",{:.6g}")):
+        near = slice(1, 3) if end == 0 else slice(-3, -1)
+        if counts[end] < FEWEST_TIES or len(values) < FEWEST_VALUES:
+            continue
+        gap = float(np.abs(values[near] - values[end]).min())
+        expected = _expected_ties(predictive, values[end], gap, float(counts[near].max()))
+        if counts[end] > max(TIES * expected, expected + FEWEST_TIES * np.sqrt(max(expected, 1))):
+            number = option.format(values[end])
+            share = f"{counts[end]:,} of {len(y):,} targets are exactly the {side}"
+            yield f"{share}, {values[end]:.6g}: if they are clipped there, pass --clip {number}"
+
+
+def _expected_ties(predictive: Predictive, value: float, gap: float, beside: float) -> float:
+    """Return how many targets are expected to be rounded to a value; those at the next, if intervals are stated."""
+    if predictive.interval_levels is not None:
+        return beside
+    low, high = (np.full(len(predictive), value + side * gap / 2) for side in (-1, 1))
+    left, right = predictive.cdf_left(low), predictive.cdf(high)
+    between = 0.0 if predictive.n_draws is None else 1 / (predictive.n_draws + 1)
+    return float(np.sum(np.maximum(right - left - between, 0)))
+
+
+def _step_hints(y: Values, predictive: Predictive) -> Iterator[str]:
+    """Yield the step whose multiples all targets are, if it is not small beside the uncertainties."""
+    values = np.unique(y)
+    if predictive.has_atoms or len(values) < FEWEST_VALUES:
+        return
+    step = float(np.diff(values).min())
+    stated = predictive.interval_levels
+    level = 1 - 2 * TAIL if stated is None else float(np.max(stated))
+    low, high = predictive.central_interval(level) if stated is not None else predictive.support_interval(TAIL)
+    with np.errstate(invalid="ignore"):
+        spread = float(np.median(high - low) / (2 * sc.ndtri((1 + level) / 2)))
+    on_grid = np.abs(values / step - np.rint(values / step)) <= ON_GRID
+    if on_grid.all() and step >= COARSE * spread and not _are_multiples(predictive, step):
+        yield f"all targets are multiples of {step:.6g}: if they are rounded, pass --rounded {step:.6g}"
+
+
+def _are_multiples(predictive: Predictive, step: float) -> bool:
+    """Return whether draws, quantiles or limits are multiples of a step, too."""
+    match predictive:
+        case Samples(draws=values) | Quantiles(values=values) | Intervals(lower=values):
+            return bool((np.abs(values / step - np.rint(values / step)) <= ON_GRID).all())
+    return False
 
 
 def round_to(values: Values, step: Values) -> Values:

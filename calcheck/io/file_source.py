@@ -430,6 +430,9 @@ class FileSource(Source):
         numbers = [field.name for field in fields if field.name in roles.narrow and pa.types.is_floating(field.type)]
         return numbers, [field.name for field in fields if is_vector(field.type)]
 
+    def measurement_errors(self) -> list[str]:
+        return role_inference.measurement_errors(self.unused_columns()[0], self.roles.target)
+
     def feature_columns(self) -> list[str]:
         """Return the columns with one value per row that are inputs or have no role, without those of an embedding."""
         roles = self.roles

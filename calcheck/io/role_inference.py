@@ -403,6 +403,23 @@ class _Finder:
         return (inputs, False) if inputs else (embedding, True)
 
 
+OBSERVED = ("target", "obs", "observed", "observation", "measured", "measurement")
+UNCERTAIN = ("err", "error", "unc", "uncertainty", "sigma", "std", "sd", "stderr", "noise")
+
+
+def measurement_errors(names: Iterable[str], target: tuple[str, ...]) -> list[str]:
+    """Return the names that are those of the standard deviations of measurement errors.
+
+    Examples
+    --------
+    >>> measurement_errors(["y_err", "age", "sigma_temp", "model_std"], ("temp",))
+    ['y_err', 'sigma_temp']
+    """
+    stems = {*OBSERVED, *TARGETS, *target}
+    known = {word for stem in stems for end in UNCERTAIN for word in (f"{stem}_{end}", f"{end}_{stem}", f"{stem}{end}")}
+    return [name for name in names if name.lower() in {word.lower() for word in known}]
+
+
 def missing_target(columns: naming_schemes.ColumnIndex) -> str:
     """Return the message that no column of targets was found."""
     return (

@@ -32,6 +32,7 @@ Topic = Literal[
     "time",
     "groups",
     "dependence",
+    "targets",
     "others",
     "where",
     "when",

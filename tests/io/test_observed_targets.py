@@ -1,6 +1,7 @@
 """Targets that were observed with noise, clipped or rounded, are read with the distributions of what was observed."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -130,3 +131,43 @@ def test_recalibration_corrects_the_prediction_and_not_the_observation():
     draws = mean[:, None] + rng.normal(size=(N, 20))
     found = library.recalibrate(None, "scale", y=y, samples=draws, **given, metrics="zms", replicates=0)
     assert found.map.steps[0].factor == pytest.approx(2, rel=0.15)
+
+
+def hints(data=None, **columns):
+    report = library.evaluate(data, metrics="zms", replicates=39, **columns)
+    return [effect.text for effect in report.conclusion.effects if effect.topic == "targets"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "option", "words"),
+    [
+        (lambda y: y, {}, ""),
+        (lambda y: np.round(y, 2), {}, ""),
+        (lambda y: np.minimum(y, 1), {}, "of 200 targets are exactly the largest, 1: if .* pass --clip ,1"),
+        (lambda y: np.maximum(y, -2), {}, "exactly the smallest, -2: if they are clipped there, pass --clip -2,"),
+        (lambda y: np.round(y * 2) / 2, {}, "all targets are multiples of 0.5: if .* pass --rounded 0.5"),
+        (lambda y: np.minimum(y, 1), {"clip": (None, 1)}, ""),
+        (lambda y: np.round(y * 2) / 2, {"rounded": 0.5}, ""),
+    ],
+)
+def test_targets_at_limits_and_on_grids_are_noticed_in_the_conclusion(recorded, option, words):
+    rng = np.random.default_rng(2)
+    mean, std = rng.normal(size=N), np.exp(0.3 * rng.normal(size=N))
+    (text,) = hints(y=recorded(mean + std * rng.normal(size=N)), mean=mean, std=std, **option) or [""]
+    assert re.search(words, text) if words else text == ""
+
+
+def test_unused_measurement_errors_are_noticed_by_their_names():
+    data = pd.DataFrame({"y": np.arange(40.0) % 7.3, "mean": 3.0, "std": 2.0, "sigma_y": 0.5})
+    assert hints(data) == [
+        "the column 'sigma_y' is not used: pass --target-std sigma_y if it is the measurement error of the targets"
+    ]
+    assert hints(data, target_std="sigma_y") == []
+
+
+def test_counts_and_ensembles_with_the_same_limits_are_not_noticed():
+    rng = np.random.default_rng(2)
+    rate = np.exp(rng.normal(size=N))
+    assert hints(y=rng.poisson(rate), dist="poisson", param={"rate": rate}) == []
+    rain = np.maximum(rng.normal(size=(N, 21)), 0)
+    assert hints(y=rain[:, 0], samples=rain[:, 1:]) == []
