@@ -23,7 +23,7 @@ from calcheck.render import page, terminal
 from calcheck.render.csv import NUMBERS, metric_lines
 from calcheck.render.document import report_document
 from calcheck.render.html import render, render_fragment
-from calcheck.render.metric_pictures import metric_pictures
+from calcheck.render.metric_pictures import answer_picture, metric_picture, metric_pictures
 from calcheck.report import Report, Result
 from calcheck.storage.atomic_write import write_bytes
 from calcheck.studies.page.document import EvaluatedRows, ModelReport, model_report, page_of
@@ -283,6 +283,46 @@ class InteractiveReport(Report):
     def _repr_html_(self) -> str:
         """Return the report as a table and its pictures, for notebooks."""
         return render_fragment(self._document(), [image_files.svg(each.picture) for each in self.pictures()])
+
+    def plot(self, metric: str | None = None) -> InteractivePicture:
+        """Return the picture of the answer, or of a metric, which notebooks show.
+
+        Parameters
+        ----------
+        metric : str, optional
+            Name or alias of a metric of ``evaluate(…, pictures=True)``; by default the answer.
+
+        Returns
+        -------
+        InteractivePicture
+            The picture, with a method ``save(path)``. The answer is that of ``evaluate``: the factor of intervals by
+            level, the mean error and local errors, beside the tolerance. A study has its own picture.
+
+        Raises
+        ------
+        OptionError
+            There is no such picture.
+
+        Examples
+        --------
+        >>> import calcheck
+        >>> calcheck.evaluate("examples/diabetes.parquet", "zms").plot().picture.title
+        'Can the uncertainties be trusted? YES, within 20 %, as far as tested'
+        """
+        with keyword_messages():
+            if metric is None:
+                drawn = [answer_picture(self), *(each.picture for each in self.pictures())]
+            else:
+                name = canonical_name(metric)
+                drawn = [metric_picture(self, result) for result in self.results if result.metric == name]
+            found = next((each for each in drawn if each is not None), None)
+            if found is None:
+                what = (
+                    "an answer" if metric is None else f"{metric}. Those of metrics come from evaluate, pictures=True"
+                )
+                msg = f"the report has no picture of {what}"
+                raise OptionError(msg)
+            return InteractivePicture(found)
 
     def pictures(self) -> tuple[InteractivePicture, ...]:
         """Return the pictures of the report, which notebooks show.

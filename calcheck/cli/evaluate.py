@@ -179,9 +179,11 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
     pointwise.write()
     reports = [report for report, _ in models]
     if plot := build(study_options.PlotOptions, given).plot:
-        from calcheck.render.metric_pictures import report_picture
+        from calcheck.render.metric_pictures import answer_picture, report_picture
 
-        inputs_and_outputs.draw(report_picture(reports[0]), plot)
+        named = build(study_options.MetricSelectionOptions, given).metrics
+        picture = None if named else answer_picture(reports[0])
+        inputs_and_outputs.draw(picture or report_picture(reports[0]), plot)
     _deliver(reports, given, [model for _, model in models if model is not None])
     return reports
 

@@ -24,6 +24,7 @@ from calcheck.charts.picture import (
 )
 from calcheck.core.number_text import format_p, percent
 from calcheck.errors import DataError
+from calcheck.render.document import answer
 from calcheck.render.numbers_and_notes import ABSENT, is_withheld, name_with_unit, number, p_value
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
 from calcheck.report.conclusion import Effect, WidthFactor
@@ -150,7 +151,7 @@ class _Line(NamedTuple):
     within: bool | None
 
 
-def answer_picture(report: Report, title: str = "") -> Picture | None:
+def answer_picture(report: Report) -> Picture | None:
     """Return the picture of the answer: factors by level, and errors, beside the tolerance; None without estimates."""
     found = report.conclusion
     if found is None or found.tolerance is None:
@@ -167,7 +168,9 @@ def answer_picture(report: Report, title: str = "") -> Picture | None:
         *_panel_of(factors, Bars([1 / wide], [wide], (), (), name), times, 1.0, "needed width of intervals, by level"),
         *_panel_of(errors, Bars([-t], [t], (), (), name), error, 0.0, "mean error, and local errors"),
     )
-    return Picture(panels, title, BARS, title or "The answer") if panels else None
+    told = answer(found)
+    title = f"{told.question} {told.answer.text}{told.answer.after}"
+    return Picture(panels, title, BARS, title) if panels else None
 
 
 def _factor_line(each: WidthFactor, size: Effect | None, wide: float) -> _Line:

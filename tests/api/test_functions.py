@@ -643,7 +643,11 @@ def test_notebooks_show_the_pictures_of_a_report(frame, tmp_path):
     assert report._repr_html_().count("<svg") == 2
     assert [len(result.curves) for result in report.results] == [1, 1, 0]
     assert report.results[0].curves[0].x_name == "mean"
-    first, _ = report.pictures()
+    first, second = report.pictures()
+    assert report.plot("ece") == second
+    assert report.plot().picture.title.startswith("Can the uncertainties be trusted?")
+    with pytest.raises(calcheck.OptionError, match="no picture of tail"):
+        report.plot("tail")
     bundle = first._repr_mimebundle_()
     first.save(tmp_path / "zms.svg")
     assert (tmp_path / "zms.svg").read_text() == bundle["image/svg+xml"]
@@ -657,6 +661,7 @@ def test_notebooks_show_the_pictures_of_studies(frame):
     rejection = calcheck.reject(frame, ["mae"], criteria=["std"], step=50, max_percent=50, **BARE)
     for report in (comparison, rejection):
         assert report._repr_html_().count("<svg") == 1
+        assert report.plot() == report.pictures()[0]
     assert calcheck.evaluate(frame, ["zms"], **BARE).pictures() == ()
 
 

@@ -537,9 +537,6 @@ def test_an_evaluation_draws_all_metrics_in_one_picture(calcheck, calibrated, tm
     drawn = path.read_text()
     assert "coverage" in drawn
     assert "pit" in drawn
-    calcheck("evaluate", calibrated, *FEW, "--plot", path)  # those that the page of a report shows
-    assert "ence" in path.read_text()
-    assert "crps" not in path.read_text()
 
 
 def test_a_report_without_curves_has_no_picture(calcheck, calibrated, tmp_path):

@@ -43,6 +43,16 @@ def test_a_picture_has_title_expectation_and_units(calcheck, file, tmp_path):
     assert {"95 % of perfect models", "observed", "predicted standard deviation [y]"} <= set(shown)
 
 
+def test_evaluate_draws_the_answer_unless_metrics_are_named(calcheck, file, tmp_path):
+    path = tmp_path / "answer.svg"
+    assert calcheck("evaluate", file, "--plot", path, *FEW).code == 0
+    shown = texts(path)
+    assert any(each.startswith("Can the uncertainties be trusted? ") for each in shown)
+    assert {"times as wide", "20 % tolerance"} <= set(shown)
+    assert calcheck("evaluate", file, "--metrics", "ece", "--plot", path, *FEW).code == 0
+    assert not any("tolerance" in each for each in texts(path))
+
+
 @pytest.mark.parametrize("arguments", [("--plot-by", HOSTILE), ("--plot-by", "kind"), ("--plot-by", f"{HOSTILE},std")])
 def test_hostile_names_are_text(calcheck, file, tmp_path, arguments):
     path = tmp_path / "zms.svg"

@@ -227,7 +227,8 @@ def _about(model: ModelReport) -> str:
 def _is_local(model: ModelReport) -> bool:
     """Return whether the model is wrong somewhere rather than everywhere."""
     effects = () if model.report.conclusion is None else model.report.conclusion.effects
-    return model.report.region is not None or any(each.within is False for each in effects if each.topic in PLACES)
+    wrong = [each.topic in PLACES for each in effects if each.within is False]
+    return all(wrong) if wrong else model.report.region is not None
 
 
 def _of_each(title: str, models: Sequence[ModelReport], part: Part, *, beside: bool = False) -> page.Section:
@@ -249,7 +250,9 @@ def _answer(model: ModelReport) -> Iterator[page.PageBlock]:
     picture = answer_picture(report)
     places = tuple(each for each in told.effects if each[0] == "where")
     rest = replace(told, question="", effects=places)
-    yield page.Row((*(() if picture is None else (page.Figure(picture, width=page.MAP_WIDTH),)), rest))
+    yield page.Row(
+        (*(() if picture is None else (page.Figure(replace(picture, title=""), width=page.MAP_WIDTH),)), rest)
+    )
     yield documents.Details(tuple((topic, cell.text) for topic, cell in told.effects if topic != "where"))
 
 
