@@ -118,7 +118,18 @@ def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
     ending = suffix_of(path)
     with table_writer(path) as write:
         for batch in batches:
-            write(_table(canonical_columns(batch), flat=ending == ".csv"))
+            arrays: dict[str, pa.Array] = {}
+            for name, values in canonical_columns(batch).items():
+                if np.ndim(values) == 1:
+                    arrays[name] = pa.array(values)
+                elif ending != ".csv":
+                    arrays[name] = list_column(values)
+                elif np.ndim(values) == 2 and name not in ("y", "mean", "std"):  # noqa: PLR2004 - a matrix
+                    stem = FLAT.get(name, name)
+                    arrays |= {f"{stem}_{place}": pa.array(values[:, place]) for place in range(values.shape[1])}
+                else:
+                    raise DataError("CSV cannot represent several targets per row: write .parquet")
+            write(pa.table(arrays))
 
 
 def suffix_of(path: str) -> str:
@@ -179,19 +190,3 @@ def _described(predictive: Predictive) -> dict[str, Any]:
         case _:
             spelling, parameters = predictive.parameters()
             return {"dist": np.full(len(predictive), spelling), **parameters}
-
-
-def _table(columns: dict[str, Any], *, flat: bool) -> pa.Table:
-    """Return an Arrow table; vectors are lists of fixed size, or one column per number if ``flat``."""
-    arrays: dict[str, pa.Array] = {}
-    for name, values in columns.items():
-        if np.ndim(values) == 1:
-            arrays[name] = pa.array(values)
-        elif not flat:
-            arrays[name] = list_column(values)
-        elif np.ndim(values) == 2 and name not in ("y", "mean", "std"):  # noqa: PLR2004 - a matrix
-            stem = FLAT.get(name, name)
-            arrays |= {f"{stem}_{place}": pa.array(values[:, place]) for place in range(values.shape[1])}
-        else:
-            raise DataError("CSV cannot represent several targets per row: write .parquet")
-    return pa.table(arrays)

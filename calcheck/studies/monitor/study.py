@@ -60,7 +60,15 @@ def run(request: Request) -> Report:
         require_archive_path(save_to, "--save-state")
     request.require_outputs(reads=[file for file in files if isinstance(file, str) and file != save_to])
     with exclusive(save_to) as require_unchanged:
-        state = _state(request, options, files, stored)
+        state = None if stored is None else _earlier(request, options, stored)
+        for file in files:
+            if is_monitor_state(file):
+                earlier = _earlier(request, options, file)
+                state = earlier if state is None else monitor_state.join_states([state, earlier])
+            else:
+                state = _observed(request, file, state, options)
+        if state is None:  # pragma: no cover - Typer requires a file
+            raise OptionError(NO_TIME)
         with request.run() as run:
             tolerance = request.options(ToleranceOptions).tolerance
             report = judged(monitor_report(state, level=options.level, run=run, tolerance=tolerance))
@@ -68,22 +76,6 @@ def run(request: Request) -> Report:
             require_unchanged()
             monitor_state.write_monitor_state(save_to, state)
     return report if is_monitor_state(files[-1]) else request.with_commands(report)
-
-
-def _state(
-    request: Request, options: MonitorOptions, files: Sequence[Any], stored: str | None
-) -> monitor_state.MonitorState:
-    """Return the state after all files: predictions, and states of earlier runs, of which one may be named as such."""
-    state = None if stored is None else _earlier(request, options, stored)
-    for file in files:
-        if is_monitor_state(file):
-            earlier = _earlier(request, options, file)
-            state = earlier if state is None else monitor_state.join_states([state, earlier])
-        else:
-            state = _observed(request, file, state, options)
-    if state is None:  # pragma: no cover - Typer requires a file
-        raise OptionError(NO_TIME)
-    return state
 
 
 def _observed(

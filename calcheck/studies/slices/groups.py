@@ -358,7 +358,9 @@ class _Groups:
     def _tested(self, metric: Metric[Any]) -> FittedRows | None:
         """Return a metric of all rows; None, with a reason in the report, if it has no groups."""
         metric, own = evaluation.adapt_metric(metric, self.source)
-        reason = inapplicable_reason(type(metric), own.predictions()) or self._unsupported(metric)
+        reason = inapplicable_reason(type(metric), own.predictions())
+        if self.clusters is not None and not isinstance(metric, RowMetric):
+            reason = reason or NO_CLUSTERS
         if reason:
             self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason))
             return None
@@ -378,10 +380,6 @@ class _Groups:
             return tested
         self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=NO_MEAN))
         return None
-
-    def _unsupported(self, metric: Metric[Any]) -> str:
-        """Return why a metric has no groups of rows that depend on each other; "" if it has."""
-        return NO_CLUSTERS if self.clusters is not None and not isinstance(metric, RowMetric) else ""
 
     def _means(self, tested: Sequence[FittedRows]) -> list[list[metric_protocol.FittedMetric[Metric[Any]]]]:
         """Return metrics that are functions of means over rows, by metric and group."""
@@ -452,7 +450,16 @@ class _Groups:
                     inference = p_values_and_verdicts.compare_with_null(each, interval, self.run)
                     if self.noticed is not None and inference.verdict != "none":
                         inference = p_values_and_verdicts.without_verdict(inference, self.noticed.reason)
-                    yield self._result(group, each, inference, next(adjusted), warnings)
+                    if text := self._unjudged(group):
+                        inference = replace(inference, warnings=(Message("few-rows", text),))
+                    found = p_values_and_verdicts.with_adjusted(inference, next(adjusted))
+                    own = (one for one in each.rows.warnings if one.code != "weighted")  # The slice states the rows
+                    verdict = self._verdict(found, found.p_value_adjusted)
+                    found = replace(found, verdict=verdict, warnings=(*warnings, *own, *found.warnings))
+                    found = replace(found, direction=each.direction(found))
+                    if math.isinf(each.value):
+                        found = replace(found, warnings=(*found.warnings, absent_value(each.value)))
+                    yield each.metric.result(each.value, group.slice | _effective_rows(each.rows), found)
 
     def _intervals(
         self, group: _Group, line: Sequence[metric_protocol.FittedMetric[Metric[Any]]]
@@ -488,28 +495,6 @@ class _Groups:
             return f"groups with fewer than {FEWEST} clusters are not judged"
         return ""
 
-    def _result(
-        self,
-        group: _Group,
-        computed: metric_protocol.FittedMetric[Metric[Any]],
-        inference: Inference,
-        p_value: float | None,
-        warnings: tuple[Message, ...],
-    ) -> Result:
-        """Return the result of a group, whose verdict is by the adjusted p-value."""
-        if text := self._unjudged(group):
-            inference = replace(inference, warnings=(Message("few-rows", text),))
-        inference = p_values_and_verdicts.with_adjusted(inference, p_value)
-        inference = replace(
-            inference,
-            verdict=self._verdict(inference, inference.p_value_adjusted),
-            warnings=(*warnings, *_own_warnings(computed.rows), *inference.warnings),
-        )
-        inference = replace(inference, direction=computed.direction(inference))
-        if math.isinf(computed.value):
-            inference = replace(inference, warnings=(*inference.warnings, absent_value(computed.value)))
-        return computed.metric.result(computed.value, group.slice | _effective_rows(computed.rows), inference)
-
     def _verdict(self, inference: Inference, p_value: float | None) -> Verdict:
         """Return the verdict by the adjusted p-value; none without one, or if there are too few replicates."""
         if p_value is None or inference.verdict == "none":
@@ -527,11 +512,6 @@ def _effective_rows(found: metric_protocol.RowResults) -> dict[str, float]:
     """Return the effective number of rows of weighted means; nothing for others."""
     weights = found.terms[WEIGHT].values if WEIGHT in found.terms else None
     return {} if weights is None else {"effective_rows": effective_count(weights)}
-
-
-def _own_warnings(found: metric_protocol.RowResults) -> tuple[Message, ...]:
-    """Return the warnings of a metric, without the effective number of rows, which the slice states."""
-    return tuple(each for each in found.warnings if each.code != "weighted")
 
 
 def row_terms(metric: Metric[Any], found: metric_protocol.RowResults) -> dict[str, Values]:
