@@ -19,13 +19,14 @@ of the distance between the two. With w = 1, a row represents only itself: the r
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from calcheck.core import la
 from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom
-from calcheck.embeddings.rbf import OutputFeatures
+from calcheck.embeddings.rbf import FewDirections, OutputFeatures
 from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend
@@ -247,11 +248,23 @@ class RegressionTargets:
         if self.replicates:
             rng = RowRandom(batch_row_keys(rows, replicate_seed(self.run)))
             for drawn, _ in predictive.replicates(y, rng, range(self.replicates)):
-                replicate = self._of(drawn)
-                # if a draw and the target are swapped, the mean of m draws changes by 1/m of their difference
-                swapped = 0.0 if predictive.n_draws is None else (observed - replicate) / predictive.n_draws
-                found.append((replicate - (mean + swapped))[:, : self.few])
+                replicate = self._of_replicate(drawn)
+                apart = replicate - mean[:, : self.few]
+                if predictive.n_draws is not None:  # the mean of m draws changes by 1/m of the draw that is swapped
+                    apart -= (observed[:, : self.few] - replicate) / predictive.n_draws
+                found.append(apart)
         return np.concatenate(found, axis=1)
+
+    @cached_property
+    def _along_few(self) -> FewDirections | None:
+        """The features of replicates; None unless targets are scalars."""
+        pool, basis = self.features.pool, self.directions[:, : self.few]
+        return None if pool is None else FewDirections(self.features, pool, basis)
+
+    def _of_replicate(self, y: Values) -> Values:
+        """Return the features of the targets of a replicate, (b, q)."""
+        found = None if self._along_few is None else self._along_few.of_points(y.reshape(len(y), -1))
+        return self._of(y)[:, : self.few] if found is None else found
 
     def _of(self, y: Values) -> Values:
         return self.features.of_points(y.reshape(len(y), -1)) @ self.directions

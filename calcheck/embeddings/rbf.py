@@ -390,10 +390,9 @@ FEWEST_ROWS = 200  # Minimum rows for this
 class FewDirections:
     """Scalar features along the few directions in which targets differ from their distributions."""
 
-    def __init__(self, features: OutputFeatures, pool: Values, apart: Values) -> None:
-        """Choose the directions from differences (m, r); the pool (p,) is that of the features."""
-        self.basis = truncated_eigenbasis(apart.T @ apart, LOST)[1]  # (r, q)
-        self._features, self._pool = features, pool
+    def __init__(self, features: OutputFeatures, pool: Values, basis: Values) -> None:
+        """Tabulate features along directions (r, q); the pool (p,) is that of the features."""
+        self.basis, self._features, self._pool = basis, features, pool
         self._turned = la.solve_triangular(features.factor, self.basis, lower=True, trans="T", check_finite=False)
         self._step = float(1 / np.sqrt(2 * features.gamma[0])) / NODES
         nodes = int((pool[-1] - pool[0]) / self._step) + 2
@@ -510,7 +509,8 @@ class SharedFeatures:
         trials = min(TRIALS, self._covered.n_draws or TRIALS)
         drawn = self._covered.load().take(rows).sample(self._rng(), trials).T.reshape(-1, 1)
         others = features.of_points(drawn) - np.tile(model[0][rows], (trials, 1))
-        along = FewDirections(features, pool, np.concatenate([*(octave.before - mean for mean in model), others]))
+        apart = np.concatenate([*(octave.before - mean for mean in model), others])
+        along = FewDirections(features, pool, truncated_eigenbasis(apart.T @ apart, LOST)[1])
         means = target_kernels.OfDistributions(self._data, lambda one: octave.means(one) @ along.basis)
         return along, _BandwidthBin(features, octave.before @ along.basis, along.norm(self._data.gamma), means)
 
