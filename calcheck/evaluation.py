@@ -154,6 +154,7 @@ class Answer:
     level: float | None = None  # Level of the intervals; by default that of coverage
     weights: str | None = None  # Column of sampling weights
     power: bool = False  # Whether faults are simulated
+    local: bool = True  # Whether local errors are measured
 
     def metrics(self, source: Source, run: Run) -> list[Metric[Any]]:
         """Return the metrics behind the answer to a source: factors of its levels, bias, and local errors."""
@@ -165,7 +166,8 @@ class Answer:
         found: list[Metric[Any]] = [make["width-factor"](level=each) for each in dict.fromkeys(levels)]
         found += [make[name]() for name in ("standardized-bias", "zms", "nll")]
         along = ["std", *(["inputs"] if rows.x is not None else []), *(["time"] if run.dependence.time else [])]
-        found += [make[name](along=each) for each in along for name in ("local-scale", "local-bias") if name in make]
+        local = [name for name in ("local-scale", "local-bias") if self.local and name in make]
+        found += [make[name](along=each) for each in along for name in local]
         found = [metric.with_defaults(rows) for metric in found]
         if self.weights is None:
             return found

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from calcheck.evaluation import Answer
+    from calcheck.execution.run import Run
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
@@ -317,6 +318,8 @@ def _evaluate_in_memory(
 
     extremes = build(study_options.WorstBestOptions, given)
     with inputs_and_outputs.run_context(given, source) as run:
+        if plan.answer and (given["inputs"] or given["embedding"]):
+            _tell_averages(source, run, plan.answer)
         report = evaluate(
             source,
             plan.metrics,
@@ -333,6 +336,19 @@ def _evaluate_in_memory(
     if not report.results and not plan.required.checked:
         raise FileError(f"{source.name}: no metric applies. {skip_reasons(report)}")
     return report
+
+
+def _tell_averages(source: FileSource, run: Run, answer: Answer) -> None:
+    """Write how wrong many rows are on average to standard error: what depends on the inputs takes minutes."""
+    from calcheck.evaluation import evaluate
+
+    if source.input_info().n < run.limits.several_rows:
+        return
+    plain = replace(run.quiet(), replicates=0, resamples=0)
+    found = evaluate(source, (), run=plain, answer=replace(answer, local=False, power=False)).conclusion
+    effects = () if found is None else found.effects
+    if lines := [f"  {each.topic:8}{each.text}\n" for each in effects if each.topic in ("size", "shape", "bias")]:
+        sys.stderr.writelines(["on average; the inputs take longer:\n", *lines])
 
 
 def _model(name: str, report: Report, source: FileSource, rows: EvaluatedRows, given: dict[str, Any]) -> ModelReport:

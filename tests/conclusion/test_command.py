@@ -88,3 +88,15 @@ def test_every_document_has_the_conclusion(calcheck, narrow, output):
 
 def test_a_report_of_one_metric_has_no_conclusion(calcheck, narrow):
     assert json.loads(calcheck("zms", narrow, "--format", "json").out)["conclusion"] is None
+
+
+def test_how_wrong_many_rows_are_on_average_is_told_before_the_inputs_are_tested(calcheck, narrow, limits):
+    arguments = (narrow, "--metrics", "zms", "--inputs", "lat,lon", "--replicates", "19")
+    assert calcheck(*arguments).err == ""
+    limits(several_rows=500)
+    told = calcheck(*arguments)
+    lines = [line.split() for line in told.err.splitlines()]
+    assert [line[0] for line in lines] == ["on", "size", "shape", "bias"]
+    shown = " ".join(told.out.split())
+    assert all(" ".join(line[-6:]) in shown for line in lines[1:])
+    assert calcheck(narrow, "--metrics", "zms").err == ""
