@@ -90,13 +90,13 @@ def test_a_report_of_one_metric_has_no_conclusion(calcheck, narrow):
     assert json.loads(calcheck("zms", narrow, "--format", "json").out)["conclusion"] is None
 
 
-def test_how_wrong_many_rows_are_on_average_is_told_before_the_inputs_are_tested(calcheck, narrow, limits):
+def test_how_wrong_many_rows_are_on_average_is_written_before_the_inputs_are_tested(calcheck, narrow, limits):
     arguments = (narrow, "--metrics", "zms", "--inputs", "lat,lon", "--replicates", "19")
     assert calcheck(*arguments).err == ""
     limits(several_rows=500)
-    told = calcheck(*arguments)
-    lines = [line.split(maxsplit=1) for line in told.err.splitlines()]
+    ended = calcheck(*arguments)
+    lines = [line.split(maxsplit=1) for line in ended.err.splitlines()]
     assert [topic for topic, _ in lines] == ["on", "size", "shape", "bias"]
     assert "90 % intervals would have to be 1." in lines[1][1]
-    assert lines[1][1].partition("have to be ")[2][:5] in told.out
+    assert lines[1][1].partition("have to be ")[2][:5] in ended.out
     assert calcheck(narrow, "--metrics", "zms").err == ""
