@@ -6,10 +6,10 @@ import numpy as np
 
 from calcheck.errors import OptionError
 from calcheck.io import join
+from calcheck.io.array_files import ArrayTable
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.file_source import FileSource
 from calcheck.io.files import STDIN, AnyFile, resolve
-from calcheck.io.numpy_files import ArrayTable
 from calcheck.io.tables import open_table
 from calcheck.predictions import InMemory, Predictions, Source
 

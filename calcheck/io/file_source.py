@@ -12,6 +12,7 @@ import pyarrow as pa
 from calcheck.errors import DataError, Message, OptionError, listed_columns
 from calcheck.execution.run import available_memory
 from calcheck.io import column_roles, join, role_inference
+from calcheck.io.array_files import ArrayTable
 from calcheck.io.arrow_columns import is_number, is_scalar, is_text, is_vector, key_text, to_numpy
 from calcheck.io.batches import Scan, load_all, parts_of, require_no_rerun, require_unique_keys
 from calcheck.io.column_names import SPREADS, ColumnOptions
@@ -20,7 +21,6 @@ from calcheck.io.files import STDIN, AnyFile, Files, file_named, resolve, shown_
 from calcheck.io.filters import Filters, TableLayout, require_one
 from calcheck.io.long_layouts import explode, pivot_long
 from calcheck.io.naming_schemes import LONG, NESTED, ColumnIndex, Nested, forms_of, unclear_spreads
-from calcheck.io.numpy_files import ArrayTable
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
 from calcheck.predictions import HasInfo, Predictions, Source, first_rows
 from calcheck.report import FileRole, Input, InputFile

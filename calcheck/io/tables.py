@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from calcheck.core.validation import require_different
 from calcheck.errors import FileError
-from calcheck.io import arrow_files, netcdf, numpy_files, safetensors
+from calcheck.io import array_files, arrow_files
+from calcheck.io.array_files import ArrayTable
 from calcheck.io.arrow_columns import MemoryTable, is_text, plain_columns
 from calcheck.io.csv import csv_table, excel_table, tsv_table
 from calcheck.io.dataframes import TableInMemory
 from calcheck.io.files import ANY_JSON, TEXT, AnyFile, File, Files, PartitionFile, file_named, suffix_of
 from calcheck.io.json_lines import json_lines_table
-from calcheck.io.numpy_files import ArrayTable
 from calcheck.io.parquet import ParquetTable
 
 
@@ -47,10 +47,10 @@ READERS: dict[str, Callable[[File], Table]] = {
     "tsv": tsv_table,
     "arrow": arrow_files.arrow_table,
     "jsonl": json_lines_table,
-    "npy": numpy_files.npy_table,
-    "npz": numpy_files.npz_table,
-    "safetensors": safetensors.safetensors_table,
-    "netcdf": netcdf.netcdf_table,
+    "npy": array_files.npy_table,
+    "npz": array_files.npz_table,
+    "safetensors": array_files.safetensors_table,
+    "netcdf": array_files.netcdf_table,
     "excel": excel_table,
 }
 """The reader of each format, by its name in ``--input-format``."""

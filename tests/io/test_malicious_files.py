@@ -99,7 +99,7 @@ def test_an_archive_that_unpacks_to_more_than_the_memory_is_refused(tmp_path, mo
     np.savez_compressed(path, **{name: np.ones(100_000) for name in ("y", "mean", "std")})
     with zipfile.ZipFile(path) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
-    monkeypatch.setattr("calcheck.io.numpy_files.available_memory", lambda: unpacked - 1)
+    monkeypatch.setattr("calcheck.io.array_files.available_memory", lambda: unpacked - 1)
     assert_refused(path, r"unpacks to 2,400,384 bytes, and 2,400,383 are free")
 
 

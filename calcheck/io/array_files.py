@@ -1,16 +1,18 @@
-"""NumPy files (.npy, .npz), and tables of named arrays."""
+"""Files of arrays: NumPy (.npy, .npz), tensors (safetensors), NetCDF of ArviZ; and tables of named arrays."""
 
+import io
+import json
 import math
 import zipfile
 from collections.abc import Iterator, Sequence
 from io import BufferedIOBase
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 
 from calcheck.core.validation import require_different
-from calcheck.errors import DataError
+from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.run import available_memory
 from calcheck.io.arrow_columns import MemoryTable
 from calcheck.io.dataframes import common_length, rows_first
@@ -132,3 +134,80 @@ def _column(values: AnyArray) -> pa.Array:
     for length in reversed(inner if values.ndim > 1 else ()):
         column = pa.FixedSizeListArray.from_arrays(column, length)
     return column
+
+
+LENGTH_BYTES = 8  # Size of the header length, little-endian
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?"}  # bfloat16: the upper half of a float32
+TYPES |= {f"{sign}{bits}": f"<{sign.lower()}{bits // 8}" for sign in "IU" for bits in (8, 16, 32, 64)}
+
+
+def safetensors_table(file: File) -> ArrayTable:
+    """Open a file of tensors as columns, with rows along the first axis; a single tensor is the embedding."""
+    content = file.content()
+    length = int.from_bytes(content[:LENGTH_BYTES], "little")
+    body = content[LENGTH_BYTES + length :]
+    header = json.loads(content[LENGTH_BYTES : LENGTH_BYTES + length])
+    if not isinstance(header, dict):
+        raise DataError("the header is not a JSON object")
+    header.pop("__metadata__", None)
+    tensors = {name: _tensor(name, details, body) for name, details in header.items()}
+    if len(body) != (listed := max((details["data_offsets"][1] for details in header.values()), default=0)):
+        raise DataError(f"it has {len(body):,} bytes of data, its header lists {listed:,}. Were files appended?")
+    return ArrayTable({"embedding": next(iter(tensors.values()))} if len(tensors) == 1 else tensors)
+
+
+def _tensor(name: str, details: Any, body: bytes) -> AnyArray:
+    """Return one array from the data section."""
+    try:
+        kind, shape, (start, stop) = details["dtype"], [int(size) for size in details["shape"]], details["data_offsets"]
+        values = np.frombuffer(body[start:stop], dtype=TYPES[kind]).reshape(shape)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"tensor {name!r} does not match its header ({error})") from error
+    if kind == "BF16":
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values
+
+
+PREDICTED, OBSERVED = "posterior_predictive", "observed_data"
+DRAW_AXES = ("chain", "draw")
+HDF5_SIGNATURE = 8  # Bytes before the version of the superblock
+END_PLACES = {0: 40, 1: 44, 2: 28, 3: 28}  # of the length of the file, with 8 bytes, by version of the superblock
+SIZE_PLACES = {0: 13, 1: 13, 2: 9, 3: 9}  # of the number of bytes of an address
+
+
+def netcdf_table(file: File) -> ArrayTable:
+    """Open the posterior predictive draws of one variable, with all chains merged, and its observed data."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise OptionError("NetCDF files need h5py. Install it: pip install 'calcheck[netcdf]'") from error
+    content = file.content()
+    _require_one_hdf5_file(content)
+    with h5py.File(io.BytesIO(content), "r") as archive:
+        drawn, observed = (
+            {name: values for name, values in group.items() if isinstance(values, h5py.Dataset)}
+            if isinstance(group := archive.get(name), h5py.Group)
+            else {}
+            for name in (PREDICTED, OBSERVED)
+        )
+        # HDF5 dimension scales are not used: in damaged files the search for them may never end
+        axes = tuple(drawn[axis].size for axis in DRAW_AXES if axis in drawn)
+        names = [name for name, values in drawn.items() if values.ndim > 1 and values.shape[: len(DRAW_AXES)] == axes]
+        if len(names) != 1:
+            found = named_some(names) or f"none in the group {PREDICTED!r}"
+            msg = f"there must be draws of one variable, with axes chain and draw as in ArviZ, but found {found}"
+            raise DataError(msg)
+        values = np.asarray(drawn[names[0]])
+        samples = values.reshape(values.shape[0] * values.shape[1], -1).T
+        targets = {"y": np.asarray(observed[names[0]]).reshape(-1)} if names[0] in observed else {}
+    return ArrayTable({"samples": samples, **targets})
+
+
+def _require_one_hdf5_file(content: bytes) -> None:
+    """Raise if bytes follow the end of the file that its superblock states; HDF5 itself refuses a file that is cut."""
+    version = content[HDF5_SIGNATURE]
+    if version not in END_PLACES or content[SIZE_PLACES[version]] != 8:  # noqa: PLR2004 - bytes of an address
+        return
+    length = int.from_bytes(content[END_PLACES[version] :][:8], "little")
+    if len(content) > length:
+        raise DataError(f"{len(content) - length:,} bytes follow its end. Were files appended? Pass them as two files")
