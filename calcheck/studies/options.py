@@ -11,7 +11,7 @@ from calcheck.options import NotNegative, flag_of, option, require_positive_opti
 from calcheck.render import format_names
 from calcheck.studies import Argument, group
 
-INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
+INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf", "excel"]
 
 OVERWRITTEN = "the name of an output file"
 SUFFIXES = (
