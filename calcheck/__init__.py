@@ -64,8 +64,7 @@ MODULES = {
     "slices": "calcheck.api.functions",
     "sweep": "calcheck.api.functions",
     "write": "calcheck.storage.prediction_files",
-}
-"""Modules of public names, which are imported on first use, so that the command line starts quickly."""
+}  # Modules of public names, which are imported on first use, so that the command line starts quickly
 
 
 def __getattr__(name: str) -> Any:

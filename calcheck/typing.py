@@ -16,5 +16,4 @@ else:
 
 Precision: TypeAlias = Literal["float64", "float32"]
 
-Array: TypeAlias = Any
-"""An array of any library; the array API standard does not define a type yet."""
+Array: TypeAlias = Any  # An array of any library; the array API standard does not define a type yet

@@ -320,8 +320,7 @@ class InteractiveReport(Report):
                 what = (
                     "an answer" if metric is None else f"{metric}. Those of metrics come from evaluate, pictures=True"
                 )
-                msg = f"the report has no picture of {what}"
-                raise OptionError(msg)
+                raise OptionError(f"the report has no picture of {what}")
             return InteractivePicture(found)
 
     def pictures(self) -> tuple[InteractivePicture, ...]:

@@ -118,8 +118,7 @@ def _suffix(path: str) -> str:
     return PurePath(path).suffix.lower()
 
 
-REGION = "region"
-"""Name of the signal that holds the selected region."""
+REGION = "region"  # Name of the signal that holds the selected region
 
 
 def selectable(spec: Spec) -> Spec:

@@ -65,10 +65,9 @@ class Base:
         reasons = {skipped.metric: skipped.reason for skipped in report.skipped}
         for metric in (result.metric for result in results):
             if metric not in present:
-                msg = (
+                raise FileError(
                     f"{source.name} has no {metric} to compare with the baseline: {reasons.get(metric, 'not computed')}"
                 )
-                raise FileError(msg)
         return compare_with_baseline(report, results, allowed)
 
     def _paired(self, source: FileSource, run: Run) -> tuple[tuple[Result, ...], Mapping[str, Inference], str]:

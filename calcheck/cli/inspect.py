@@ -111,10 +111,9 @@ def _inspect(file: str, **given: Any) -> None:
     if build(ConvertOptions, given).output is not None:
         for name in ("plot", "plot_by"):
             if given.get(name):
-                msg = (
+                raise OptionError(
                     f"{flag_of(name)} draws what is found in a file, and -o writes another file: pass only one of them"
                 )
-                raise OptionError(msg)
         _convert(file, **given)
         return
     from calcheck.core.escaping import strip_control

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 from calcheck.report import TIED
 from calcheck.report.conclusion import Qualifier, Topic
 
-AVERAGE: tuple[Topic, ...] = ("size", "bias")
-"""Topics about all rows together, which decide about yes."""
+AVERAGE: tuple[Topic, ...] = ("size", "bias")  # Topics about all rows together, which decide about yes
 LOCAL: tuple[Topic, ...] = ("ranking", "inputs", "time", "groups")
 """Topics about how uncertainties are off from row to row."""
 WIDTH = 1.5  # Half width of the interval of the log factor of normal errors, times the square root of the rows

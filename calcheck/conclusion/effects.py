@@ -18,13 +18,11 @@ ALONG: dict[str, tuple[Topic, str]] = {
     "std": ("ranking", "by their size"),
     "inputs": ("inputs", "along the inputs"),
     "time": ("time", "over time"),
-}
-"""Topic and words of what a local error is along; columns form groups."""
+}  # Topic and words of what a local error is along; columns form groups
 SHOWN: dict[str, tuple[Topic, str]] = {
     **dict.fromkeys(("too-narrow", "too-wide"), ("size", WIDTH)),
     **dict.fromkeys(("predictions-too-low", "predictions-too-high"), ("bias", BIAS)),
-}
-"""Topic of a fault, and the metric whose interval can show that it is within a tolerance."""
+}  # Topic of a fault, and the metric whose interval can show that it is within a tolerance
 LIMITS = ("value", "low", "high")
 LOST = 0.3  # Maximum exponent of errors as a power of uncertainties for a lost ranking
 EVEN = 0.05  # Maximum relative spread of uncertainties that are equal in practice

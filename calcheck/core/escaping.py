@@ -14,8 +14,7 @@ def strip_control(text: str) -> str:
 
 COMPUTED = r"\A('*[=+\-@\t\r\n])"
 """Start of a text that a spreadsheet evaluates, or that looks protected; a regular expression valid in Arrow too."""
-PROTECTED = r"\A'('*[=+\-@\t\r\n])"
-"""Start of a protected text; a regular expression."""
+PROTECTED = r"\A'('*[=+\-@\t\r\n])"  # Start of a protected text; a regular expression
 
 
 def protect(text: str) -> str:

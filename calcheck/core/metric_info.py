@@ -16,8 +16,7 @@ ONLY_INTERVALS = "the file states prediction intervals only"
 UNSTATED: dict[Part, str] = {
     "distribution": f"needs predictive distributions, and {ONLY_INTERVALS}",
     "point": f"needs point predictions (--mean), and {ONLY_INTERVALS}",
-}
-"""Why a metric does not apply to prediction intervals, by the part that it uses."""
+}  # Why a metric does not apply to prediction intervals, by the part that it uses
 REMEDIES: dict[Need, str] = {
     "y": "targets (--target)",
     "predictive": "predictive distributions (--mean and --std, --samples, or --dist)",
@@ -45,8 +44,7 @@ ABSENT_BY_INTERVAL: dict[IntervalMethod, tuple[str, ...]] = {
     "own": ("zeta_mc_error",),
     "lower": ("high", "zeta_mc_error"),
     "none": ("low", "high", "interval", "zeta_mc_error"),
-}
-"""Result fields that are always null, by alternative hypothesis and by interval method."""
+}  # Result fields that are always null, by alternative hypothesis and by interval method
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,8 +23,7 @@ def exponential(logarithm: float) -> str:
     return f"{float(mantissa):g}e{int(power) + int(carried):+d}"
 
 
-format_p = "{:.2g}".format
-"""Return a p-value with two significant digits, as all tables and sentences show it."""
+format_p = "{:.2g}".format  # A p-value with two significant digits, as all tables and sentences show it
 
 
 def percent(share: float, digits: int = 0) -> str:

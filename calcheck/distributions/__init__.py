@@ -184,14 +184,12 @@ CONVENTIONS: dict[str, Convention] = {
             "count_families.DoublePoisson",
         ),
     )
-}
-"""All parameterizations, by their names in ``--dist``."""
+}  # All parameterizations, by their names in `--dist`
 
 FAMILIES: dict[str, tuple[Convention, ...]] = {
     family: tuple(convention for convention in CONVENTIONS.values() if convention.family == family)
     for family in dict.fromkeys(convention.family for convention in CONVENTIONS.values())
-}
-"""The conventions of each family, by the name of the family."""
+}  # The conventions of each family, by the name of the family
 
 
 __all__ = [
@@ -215,8 +213,7 @@ MODULES = {
     "Predictive": "calcheck.distributions.base",
     "Quantiles": "calcheck.distributions.quantiles",
     "Samples": "calcheck.distributions.samples",
-}
-"""Modules of public names, which are imported on first use, so that the command line starts quickly."""
+}  # Modules of public names, which are imported on first use, so that the command line starts quickly
 
 
 def __getattr__(name: str) -> Any:

@@ -36,8 +36,7 @@ class Continuous(Predictive):
 class LocationScale(Continuous):
     """Distributions of loc + scale Z, where the family defines the standard form Z."""
 
-    names: ClassVar[tuple[str, str]] = ("loc", "scale")
-    """Names of the location and the scale in messages."""
+    names: ClassVar[tuple[str, str]] = ("loc", "scale")  # Names of the location and the scale in messages
     loc: Values  # (n,), locations, in the unit of the targets
     scale: Values  # (n,), scales, > 0, in the unit of the targets
 
@@ -345,8 +344,7 @@ class StudentT(LocationScale):
     """
 
     family: ClassVar[str] = "student-t"
-    df_label: ClassVar[str] = "df"
-    """Name of the degrees of freedom in messages."""
+    df_label: ClassVar[str] = "df"  # Name of the degrees of freedom in messages
     df: Values  # (n,), degrees of freedom, > 0
 
     def __post_init__(self) -> None:

@@ -43,8 +43,7 @@ class Counts(Predictive):
     """
 
     is_discrete: ClassVar[bool] = True
-    normalized: ClassVar[bool] = False
-    """Whether :meth:`log_weight` is the normalized log probability."""
+    normalized: ClassVar[bool] = False  # Whether :meth:`log_weight` is the normalized log probability
 
     def validate_targets(self, y: Values) -> None:
         require_counts("y", y, self.family)

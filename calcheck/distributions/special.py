@@ -227,8 +227,7 @@ def format_plain(number: float) -> str:
 
 
 REACH = 7.5  # Normal scores from -7.5 to 7.5 are integrated over
-SCORES = np.linspace(-REACH, REACH, 21)
-"""Normal scores between which distribution functions are smooth."""
+SCORES = np.linspace(-REACH, REACH, 21)  # Normal scores between which distribution functions are smooth
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)  # Of each panel between scores
 
 

@@ -18,8 +18,7 @@ OTHER_NAMES = {
         *(".pred", "Point Forecast", "Point.Forecast"),
     ),
     "std": ("sd", "y_sd", "std_dev", "stddev", "pred_std", "y_pred_std", "y_hat_std"),
-}
-"""Names of columns by role that are looked for after those above."""
+}  # Names of columns by role that are looked for after those above
 ERROR = "error"
 SPREADS = ("std", "var", "log_std", "log_var")
 _SPREAD = frozenset(SPREADS)
@@ -45,8 +44,7 @@ class ColumnOptions:
         (frozenset({"error"}), frozenset({"target", "mean", "truth", "join_on"})),
         (frozenset({"target"}), frozenset({"truth", "join_on"})),
         (frozenset({"embedding"}), frozenset({"inputs"})),
-    )
-    """Options that contradict each other."""
+    )  # Options that contradict each other
 
     target: str | None = option(
         None, f"Column of targets, or several: y1,y2. Default: {', '.join(TARGETS)}.", metavar="COLUMN"

@@ -32,8 +32,7 @@ FILE_ROLES: dict[Contents, FileRole] = {
     "any": "predictions",
     "sample": "sample",
     "inputs": "evaluation_points",
-}
-"""The role of a file in reports, by what is read from it."""
+}  # The role of a file in reports, by what is read from it
 """The arrays of limits of intervals."""
 SHAPE_UNKNOWN = (
     "the file does not state the error distribution: p-values and the score of a perfect model assume a normal one"
@@ -122,10 +121,8 @@ class IntervalsRole:
 Distributions: TypeAlias = GaussianRole | ResidualRole | ParametersRole | SamplesRole | QuantilesRole | IntervalsRole
 
 
-OBSERVED = ("target-std", "clip", "rounded")
-"""The options that say how targets were observed."""
-Given: TypeAlias = "str | float | None"
-"""A column, a number, or nothing."""
+OBSERVED = ("target-std", "clip", "rounded")  # The options that say how targets were observed
+Given: TypeAlias = "str | float | None"  # A column, a number, or nothing
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ DEFAULTS = {
     "yhat": ("Prophet", 0.8),
     "lwr": ("R", 0.95),
     ".pred": ("tidymodels", 0.95),
-}
-"""The tool that writes limits whose names begin so, and the level that it writes unless told otherwise."""
+}  # The tool that writes limits whose names begin so, and the level that it writes unless told otherwise
 
 
 @dataclass(frozen=True)

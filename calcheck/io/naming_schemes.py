@@ -271,8 +271,7 @@ QUANTILE_NAMES: dict[str, Callable[[str], tuple[str, float] | None]] = {
     "Nixtla": _nixtla,
     "Darts": _lettered,
     "AutoGluon": _numbered,
-}
-"""Parsers of quantile column names by tool, in search order."""
+}  # Parsers of quantile column names by tool, in search order
 
 
 @dataclass(frozen=True)
@@ -323,8 +322,7 @@ LONG = (
     Long("scoringutils", "quantile", ("quantile_level",), "predicted", observed="observed"),
     Long("scoringutils", "sample", ("sample_id",), "predicted", observed="observed"),
     ArvizLong("ArviZ", "sample", ("chain", "draw"), ""),
-)
-"""Known layouts with several rows per unit, in search order."""
+)  # Known layouts with several rows per unit, in search order
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,13 @@ from calcheck.io.naming_schemes import level_name
 from calcheck.options import options_of
 
 Names: TypeAlias = "str | list[str]"
-ArrayLike: TypeAlias = Any
-"""An array of NumPy or torch, a Series, or a list, with one value or vector per row."""
+ArrayLike: TypeAlias = Any  # An array of NumPy or torch, a Series, or a list, with one value or vector per row
 
 Y = "y"
 VALUES = (
     *("error", "mean", "std", "var", "log_std", "log_var", "samples", "quantiles", "lower", "upper", "intervals"),
     *("embedding", "inputs", "id"),
-)
-"""Roles that take arrays, besides y and param."""
+)  # Roles that take arrays, besides y and param
 
 
 class ColumnArguments(TypedDict, total=False):

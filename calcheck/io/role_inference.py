@@ -23,8 +23,7 @@ TIMES = frozenset(
         *("valid_time", "target_time", "target_date", "target_end_date"),
         *("forecast_date", "reference_date", "origin_date", "init_time", "issue_time"),
     )
-)
-"""Names of columns of times."""
+)  # Names of columns of times
 KEY_COLUMNS = frozenset(
     (
         *("patient", "subject", "person", "participant", "user", "customer", "household"),
@@ -32,8 +31,7 @@ KEY_COLUMNS = frozenset(
         *("series", "item", "store", "sensor", "device", "machine", "engine", "unit"),
         *("group", "cluster", "batch", "scene", "scan", "image", "molecule", "scaffold"),
     )
-)
-"""Names of columns of keys, also with _id, _name or _number at the end."""
+)  # Names of columns of keys, also with _id, _name or _number at the end
 ENDS = ("_id", "_name", "_number", "id")
 
 

@@ -13,8 +13,7 @@ MISSING = ("None", "nan", "NaT", "<NA>", "")
 SHOWN = 40  # Maximum number of characters of a value in messages
 CALENDAR = (
     dict.fromkeys(("M", "MS", "ME"), 1) | dict.fromkeys(("Q", "QS", "QE"), 3) | dict.fromkeys(("Y", "YS", "YE"), 12)
-)
-"""Number of months of the periods of the calendar, by their names in pandas."""
+)  # Number of months of the periods of the calendar, by their names in pandas
 MONDAY = np.datetime64("1970-01-05", "us")  # From which durations are counted, so that weeks begin on Mondays
 DURATIONS = {
     "W": np.timedelta64(7, "D"),
@@ -23,8 +22,7 @@ DURATIONS = {
     "min": np.timedelta64(1, "m"),
     "s": np.timedelta64(1, "s"),
 }
-DURATION = re.compile(rf"(\d{{0,6}})({'|'.join(DURATIONS)})")
-"""A duration as pandas writes it."""
+DURATION = re.compile(rf"(\d{{0,6}})({'|'.join(DURATIONS)})")  # A duration as pandas writes it
 
 
 def parse_times(column: str, raw: AnyArray, rows: Indices) -> AnyArray:

@@ -75,8 +75,7 @@ METRICS = Registry(
         "confidence-curve": "confidence_curve",
         **dict.fromkeys(("sharpness", "width", "cv"), "sharpness"),  # properties of the predictions
     }
-)
-"""All metrics by name, in the order of reports."""
+)  # All metrics by name, in the order of reports
 
 BY_NAME = (
     *(*PIT_COMPONENTS, "pit-independence", "tail", *LOCAL_ERRORS),
@@ -110,8 +109,7 @@ ALIASES = {
     "ause": Alias("confidence-curve", "area under the sparsification error", "not divided by the error of all rows"),
     "energy": Alias("crps", "energy score", "which is the energy score for several targets"),
     "mace": Alias("ece", "mean absolute calibration error", "over quantile levels, not over central intervals"),
-}
-"""Names of metrics in other programs and in papers."""
+}  # Names of metrics in other programs and in papers
 
 
 def canonical_name(name: str) -> str:

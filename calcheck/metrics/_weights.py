@@ -28,8 +28,7 @@ NO_WEIGHTED_FORM = "has no weighted form, as it is no function of means over row
 class WeightedMetric(Metric[Any]):
     """Base class that makes the means of another metric weighted: sum w x / sum w, of resamples and replicates too."""
 
-    weights: ClassVar[str]
-    """Name of the column of weights."""
+    weights: ClassVar[str]  # Name of the column of weights
 
     def columns(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*super().columns(), self.weights)))

@@ -54,8 +54,7 @@ class Metric(ABC, Generic[FitT]):
     """
 
     info: ClassVar[MetricInfo]
-    curves_along_columns: ClassVar[bool] = False
-    """Whether curves can show the metric along one or two columns."""
+    curves_along_columns: ClassVar[bool] = False  # Whether curves can show the metric along one or two columns
 
     @classmethod
     def summary(cls) -> str:
@@ -301,8 +300,7 @@ class LocalMetric(RowMetric):
 class MeanMetric(LocalMetric):
     """Base class of metrics that are the mean of one column."""
 
-    column: ClassVar[str]
-    """The name of the column."""
+    column: ClassVar[str]  # The name of the column
 
     def value(self, means: Means) -> Values:
         return means[self.column]

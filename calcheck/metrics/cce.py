@@ -31,8 +31,7 @@ MAX_VALUES = {"trials": 10_000, "draws": 100_000}  # maximum option values
 FITTED_OPTIONS = (
     *("kernel_x", "gamma_x", "degree", "coef0", "normalize", "solver"),
     *("landmarks", "landmark_sampling", "landmark_error", "max_flops", "exact_only"),
-)
-"""Options that the kernel matrix or the landmarks depend on."""
+)  # Options that the kernel matrix or the landmarks depend on
 SQUARED = "Squared and corrected for noise: 0 on average for a perfect model; negative values are possible."
 MOMENTS = "0 means equal moments up to the degree of the kernel on targets; there is no upper limit."
 OF_COVERAGE = (

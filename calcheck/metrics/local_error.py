@@ -41,12 +41,9 @@ class _Estimate(NamedTuple):
 class LocalErrorMetric(Metric["LocalRegression"]):
     """Base class of metrics that bound from below how much an expected component of the PIT varies between rows."""
 
-    degree: ClassVar[int]
-    """The degree of the component, from 1."""
-    column: ClassVar[str]
-    """The name of the local error of a row."""
-    right: ClassVar[float]
-    """The local error of a right model."""
+    degree: ClassVar[int]  # The degree of the component, from 1
+    column: ClassVar[str]  # The name of the local error of a row
+    right: ClassVar[float]  # The local error of a right model
     curves_along_columns: ClassVar[bool] = True
 
     along: str | None = option(

@@ -171,8 +171,7 @@ class PitComponent(MeanMetric):
     """Mean of an orthonormal polynomial of the PIT: 0 for a perfect model, with variance at most 1/n."""
 
     column: ClassVar[str] = "component"
-    degree: ClassVar[int]
-    """The degree of the polynomial, from 1."""
+    degree: ClassVar[int]  # The degree of the polynomial, from 1
 
     def compute(self, rows: Predictions) -> RowResults:
         predictive = rows.distributions()

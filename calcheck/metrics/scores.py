@@ -228,8 +228,7 @@ class IntervalScore(LevelOption, MeanMetric):
         return RowResults({"interval_score": rows.distributions().map_batches(score)})
 
 
-HUB_LEVELS = (0.01, 0.025, *(round(0.05 * j, 2) for j in range(1, 20)), 0.975, 0.99)
-"""The 23 levels of forecast hubs."""
+HUB_LEVELS = (0.01, 0.025, *(round(0.05 * j, 2) for j in range(1, 20)), 0.975, 0.99)  # The 23 levels of forecast hubs
 COMPONENTS = ("overprediction", "underprediction", "dispersion")
 
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from calcheck.statistics.width import Uniforms
     from calcheck.typing import Values
 
-LEVELS = (0.5, 0.9, 0.99)
-"""Levels at which the factors show the shape of the distributions."""
+LEVELS = (0.5, 0.9, 0.99)  # Levels at which the factors show the shape of the distributions
 STEP, STEPS = 1.1, 16  # Ratio of neighboring factors of the grid for sums, and their number on each side of 1
 UP_TO = "up to "  # Beginning of the names of the shares of rows up to them
 MEMBER = "member "  # Beginning of the names of columns in which a draw plays the target

@@ -16,8 +16,7 @@ from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition
 from calcheck.typing import Floats, Indices, Values
 
-EMBEDDING = "embedding"
-"""Name of the embedding among the columns of a search."""
+EMBEDDING = "embedding"  # Name of the embedding among the columns of a search
 SAMPLE_ROWS = 1 << 14  # Rows to which the clusters are fitted
 ITERATIONS = 20
 BLOCK_ROWS = 1 << 13  # Rows that are assigned together

@@ -31,8 +31,7 @@ UNITS = ("D", "h", "m", "s", "ms", "us")
 DIGITS = 17  # Digits that state any number exactly
 MOST_GROUPS = 1_000
 MEAN, STD = "mean", "std"
-PREDICTED = (MEAN, STD)
-"""Columns of predicted means and standard deviations, which every file of distributions has."""
+PREDICTED = (MEAN, STD)  # Columns of predicted means and standard deviations, which every file of distributions has
 COMPUTED = "predicted"  # Prefix of columns that the file does not have
 MOST_FREQUENT = 20  # Maximum number of texts that have a bin of their own in a search
 

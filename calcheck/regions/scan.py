@@ -22,8 +22,7 @@ SCORES = ("bias", "dispersion")
 DIRECTIONS: tuple[tuple[Direction, Direction], ...] = (
     ("predictions-too-high", "predictions-too-low"),
     ("too-wide", "too-narrow"),
-)
-"""What a negative and a positive sum of each score mean."""
+)  # What a negative and a positive sum of each score mean
 LIMIT = 0.995  # PIT values beyond this level, and below 1 minus it, have the score of the level
 MEAN, DEVIATION = -0.01026466524, 1.14976952245  # Of the logistic score of a uniform PIT, with this limit
 NARROW = 1e-6  # Narrower jumps are treated as points: their differences would be rounding errors

@@ -36,8 +36,7 @@ CurveName = Literal[
     "worst",
     "confidence",
     "oracle",
-]
-"""What a curve shows."""
+]  # What a curve shows
 
 TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
 SPREAD, WIDTH = "predicted standard deviation", "interval width"

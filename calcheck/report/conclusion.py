@@ -21,8 +21,7 @@ Direction = Literal[
     "wrong-distribution",
     "worse-than-promised",
     "better-than-promised",
-]
-"""How a model is wrong if a verdict is ``"fail"``."""
+]  # How a model is wrong if a verdict is `"fail"`
 Topic = Literal[
     "size",
     "bias",

@@ -31,8 +31,7 @@ NUMBERS, DATES, CATEGORIES = "iuf", "M", "bOU"  # Kinds of NumPy types
 class Binning(Groups):
     """Groups of rows by their values, of which several may share a row; each constructor is one rule for ties."""
 
-    remedy: ClassVar[str] = "use fewer --bins"
-    """What a user can do about bins with few rows."""
+    remedy: ClassVar[str] = "use fewer --bins"  # What a user can do about bins with few rows
 
     # low, high: (k,), the smallest and the largest of these values in each bin
     low: AnyArray = field(default_factory=lambda: np.empty(0))

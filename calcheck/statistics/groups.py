@@ -125,10 +125,8 @@ class TieGroups(Groups):
         vars(self).update(values=values, ordered=ordered, steps=steps, classes=1 + int(np.count_nonzero(steps)))
 
     values: Values  # (n,)
-    ordered: Values
-    """The sorted values, (n,)."""
-    steps: Mask
-    """Whether each sorted value differs from the one before, (n - 1,)."""
+    ordered: Values  # The sorted values, (n,)
+    steps: Mask  # Whether each sorted value differs from the one before, (n - 1,)
 
     @property
     def distinct(self) -> Values:
@@ -210,12 +208,9 @@ class CutTieGroups(Groups):
         )
 
     values: Values  # (n,)
-    starts: Indices
-    """The offsets of groups that are summed together in the sorted values, (k,)."""
-    cuts: Values
-    """A lower limit of the values of each of these except the first, (k - 1,)."""
-    group_sums: Values
-    """The sums of the values by group, (k,)."""
+    starts: Indices  # The offsets of groups that are summed together in the sorted values, (k,)
+    cuts: Values  # A lower limit of the values of each of these except the first, (k - 1,)
+    group_sums: Values  # The sums of the values by group, (k,)
 
     def sums(self, values: Values | None) -> Values:
         if values is None:

@@ -118,5 +118,4 @@ PRE_RANKS: dict[str, Callable[[Values], Values]] = {
     "band-depth": band_depth,
     "variogram": variogram,
     "multivariate": multivariate_rank,
-}
-"""Functions of the pooled vectors of rows (k, M, t) that return a number for each vector, (k, M)."""
+}  # Functions of the pooled vectors of rows (k, M, t) that return a number for each vector, (k, M)

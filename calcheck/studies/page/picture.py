@@ -78,8 +78,7 @@ def map_picture(found: RegionMap) -> Picture:
 LOCAL = {
     "local_factor": ("Local factor", "times as wide", 1.0, 0.2, "Factor by which intervals would have to be wider"),
     "local_shift": ("Local bias", "predicted std", 0.0, 0.2, "Distance of targets above predictions"),
-}
-"""By name of a local error: title, unit, value of a right model, least distance of the darkest color, meaning."""
+}  # By name of a local error: title, unit, value of a right model, least distance of the darkest color, meaning
 
 
 def local_pictures(found: RegionMap) -> Iterator[Picture]:
