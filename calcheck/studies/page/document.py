@@ -187,7 +187,7 @@ class ModelReport:
 
 def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = True) -> page.Page:
     """Return the page of one or several models."""
-    how, where = page.Section("How", tuple(_how(models))), _of_each("Where", models, _where)
+    how, where = page.Section("How", tuple(_how(models))), _of_each("Where", models, _where, beside=True)
     sections = (
         _of_each("Answer", models, _answer, beside=True),
         _of_each("Rules", models, _rules),
@@ -280,17 +280,12 @@ def _how(models: Sequence[ModelReport]) -> Iterator[page.PageBlock]:
     drawn = {metric: tuple(_row(models, metric)) for names in HOW for metric in names}
     groups = [sorted(filter(drawn.get, names), key=lambda name: name not in failing) for names in HOW]
     shown = sorted((names[0] for names in groups if names), key=lambda name: name not in failing)
-    first, rest = ([each for name in names for each in drawn[name]] for names in (shown, _others(groups)))
     if len(models) == 1:
-        yield from [page.Row(tuple(first))] if first else []
+        yield from [page.Row(tuple(each for name in shown for each in drawn[name]))] if shown else []
     else:
         yield from (page.Row(drawn[name]) for name in shown)
-    if rest:
-        yield page.Folded("More pictures", (page.Row(tuple(rest)),))
-
-
-def _others(groups: Sequence[Sequence[str]]) -> list[str]:
-    return [name for names in groups for name in names[1:]]
+    if rest := tuple(each for names in groups for name in names[1:] for each in drawn[name]):
+        yield page.Folded("More pictures", (page.Row(rest),))
 
 
 def _row(models: Sequence[ModelReport], metric: str) -> Iterator[page.PageBlock]:
