@@ -2,9 +2,11 @@
 
     python -m tests.benchmarks.generative {ammd,jmmd}
     python -m tests.benchmarks.generative linear COLUMNS ROWS
+    python -m tests.benchmarks.generative nulls ROWS
 
 ``linear`` compares linear time with all pairs: seconds, and their difference, relative to the value and to the standard
-deviation under the null hypothesis.
+deviation under the null hypothesis. ``nulls`` compares metrics of normal distributions at three inputs with and without
+replicates, in processor seconds.
 """
 
 import json
@@ -14,7 +16,7 @@ import tracemalloc
 
 import numpy as np
 
-from calcheck.distributions import Samples
+from calcheck.distributions import Gaussian, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
@@ -133,6 +135,21 @@ def linear(d, n):
     return found
 
 
+def nulls(n):
+    """Metrics with replicates against the same without; the first run loads modules."""
+    rng, found = np.random.default_rng(n), {}
+    x, std = rng.uniform(size=(n, 3)), np.exp(0.4 * rng.normal(size=n)) / 2
+    rows = Predictions(y=2 * x[:, 0] + std * rng.normal(size=n), predictive=Gaussian(2 * x[:, 0], std), x=x)
+    for name in ("cce", "jmmd", "cmmd"):
+        times = []
+        for run in (Run(replicates=19, resamples=0), PLAIN, Run(replicates=199, resamples=0)):
+            started = time.process_time()
+            evaluate(InMemory(rows), [METRICS[name]()], run=run)
+            times.append(time.process_time() - started)
+        found[name] = {"mine": times[2], "other": times[1], "ratio": times[2] / times[1]}
+    return found
+
+
 if __name__ == "__main__":
     work, *numbers = sys.argv[1:]
-    print(json.dumps({"ammd": ammd, "jmmd": jmmd, "linear": linear}[work](*map(int, numbers))))
+    print(json.dumps({"ammd": ammd, "jmmd": jmmd, "linear": linear, "nulls": nulls}[work](*map(int, numbers))))
