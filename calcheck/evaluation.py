@@ -155,6 +155,12 @@ class Answer:
     weights: str | None = None  # Column of sampling weights
     power: bool = False  # Whether faults are simulated
     local: bool = True  # Whether local errors are measured
+    groups: str | None = None  # Column along which errors are looked for, too
+
+    def along(self, names: Sequence[str]) -> list[Metric[Any]]:
+        """Return the local errors along the size of the uncertainties, the inputs, the times, or a column."""
+        make: Mapping[str, Any] = METRICS
+        return [make[name](along=each) for each in names for name in ("local-scale", "local-bias")]
 
     def metrics(self, source: Source, run: Run) -> list[Metric[Any]]:
         """Return the metrics behind the answer to a source: factors of its levels, bias, and local errors."""
@@ -165,9 +171,9 @@ class Answer:
         make: Mapping[str, Any] = METRICS
         found: list[Metric[Any]] = [make["width-factor"](level=each) for each in dict.fromkeys(levels)]
         found += [make[name]() for name in ("standardized-bias", "zms", "nll")]
-        along = ["std", *(["inputs"] if rows.x is not None else []), *(["time"] if run.dependence.time else [])]
-        local = [name for name in ("local-scale", "local-bias") if self.local and name in make]
-        found += [make[name](along=each) for each in along for name in local]
+        known = {"inputs": rows.x is not None, "time": run.dependence.time is not None}
+        along = ["std", *(name for name, given in known.items() if given), *([self.groups] if self.groups else [])]
+        found += self.along(along) if self.local else []
         found = [metric.with_defaults(rows) for metric in found]
         if self.weights is None:
             return found
@@ -189,7 +195,20 @@ class Answer:
         """
         others, run = {each.metric: each for each in known}, replace(run, curves=False)
         metrics = [each for each in self.metrics(source, run) if judged or each.info.name == "nll"]
-        return [others.get(each) or _fitted(each, source, None, simulation, run, None) for each in metrics]
+        found = [others.get(each) or _fitted(each, source, None, simulation, run, None) for each in metrics]
+        for metric, each in zip(metrics, found, strict=True):
+            if isinstance(each, Skipped) and self.groups and metric.options().get("along") == self.groups:
+                raise DataError(f"--groups {self.groups}: {each.metric} {each.reason}")
+        return found if self.weights is None else [*found, *self._without(source)]
+
+    def _without(self, source: Source) -> list[Skipped]:
+        """Return the local errors, which have no weighted form."""
+        from calcheck.metrics._weights import weighted_forms
+
+        if self.groups:
+            raise OptionError("--groups has no weighted form: omit it, or --weights")
+        along = "std" if source.predictions().x is None else "inputs"
+        return weighted_forms(self.along([along]), str(self.weights))[1]
 
     def concluded(self, report: Report, behind: Behind, run: Run, clusters: Clusters | None = None) -> Report:
         """Return a report with the conclusion from the metrics behind it."""

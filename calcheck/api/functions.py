@@ -37,6 +37,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     pictures: bool = False,
     plot_by: Sequence[str] = (),
     tolerance: float = evaluation.TOLERANCE,
+    groups: str | None = None,
     power: bool = False,
     **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
@@ -64,6 +65,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     tolerance : float
         Errors that do not matter, > 0: 0.2 for intervals up to 20 % too narrow or too wide, and means off by 0.2
         predicted standard deviations.
+    groups : str, optional
+        Column of groups, numbers or dates along which the answer also looks for errors.
     power : bool
         Whether faults of several kinds and sizes are simulated, to see how often they would make the answer NO.
     weights : str, optional
@@ -111,7 +114,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     if at is not None:
         arguments.require_conditional(chosen)
     columns = tuple(arguments.listed(plot_by))
-    source = request.open(data, chosen, also=columns)
+    source = request.open(data, chosen, also=(*columns, *([groups] if groups else [])))
     source = source.with_stated_inputs() if isinstance(source, FileSource) else source
     worst, best = arguments.checked_count("worst", worst), arguments.checked_count("best", best)
     subsample = None if subsample is None else arguments.checked_count("subsample", subsample)

@@ -59,7 +59,7 @@ class KeywordRequest(Request):
         """Return how the answer is found."""
         levels = levels_of(self._columns.get("level"))
         stated, weights = self.options(AnswerOptions), self.options(WeightOptions).weights
-        return Answer(stated.tolerance, levels[0] if levels else None, weights, power=stated.power)
+        return Answer(stated.tolerance, levels[0] if levels else None, weights, stated.power, groups=stated.groups)
 
     def weighted(
         self, metrics: Sequence[arguments.AnyMetric], *, applicable: bool = False, plots: bool = False

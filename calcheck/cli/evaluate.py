@@ -214,7 +214,7 @@ def _stated(given: dict[str, Any]) -> Answer:
     levels = given[inputs_and_outputs.LEVEL]
     weights = build(study_options.WeightOptions, given).weights
     options = build(study_options.AnswerOptions, given)
-    return Answer(options.tolerance, levels[0] if levels else None, weights, power=options.power)
+    return Answer(options.tolerance, levels[0] if levels else None, weights, options.power, groups=options.groups)
 
 
 def _curves(named: Sequence[Metric[Any]] | None, given: dict[str, Any], *, paged: bool) -> frozenset[str]:
@@ -234,13 +234,14 @@ def _open(files: Sequence[str], given: dict[str, Any], plan: Plan) -> list[FileS
     from calcheck.cli.study_commands import open_models
 
     inputs = plan.paged or (plan.answer is not None and bool(given["inputs"] or given["embedding"]))
+    grouped = plan.answer.along([plan.answer.groups]) if plan.answer is not None and plan.answer.groups else []
     if plan.slices is None:
-        return open_models(files, given, plan.metrics, narrow=plan.narrow, inputs=inputs)
+        return open_models(files, given, [*plan.metrics, *grouped], narrow=plan.narrow, inputs=inputs)
     from calcheck.studies.slices.groups import file_columns
 
     searched = not plan.slices.cuts
     by = file_columns([cut.text for cut in plan.slices.cuts])
-    metrics = [*plan.metrics, *plan.slices.metrics]
+    metrics = [*plan.metrics, *grouped, *plan.slices.metrics]
     return open_models(files, given, metrics, narrow=plan.narrow or searched, by=by, inputs=inputs or searched)
 
 

@@ -203,7 +203,9 @@ def _merged(files: Sequence[str], given: dict[str, Any]) -> Report:
     with exclusive(options.save_state) as require_unchanged:
         state = merge([(file, read_state(file)) for file in files])
         stated = build(AnswerOptions, given)
-        report = report_from_state(state, run, answer=Answer(stated.tolerance, power=stated.power))
+        report = report_from_state(
+            state, run, answer=Answer(stated.tolerance, power=stated.power, groups=stated.groups)
+        )
         if options.save_state:
             require_unchanged()
             write_state(options.save_state, state)

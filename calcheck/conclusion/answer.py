@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from calcheck.conclusion.decision import decide
-from calcheck.conclusion.effects import WIDTH, Key, Measured
+from calcheck.conclusion.effects import SCALE, WIDTH, Key, Measured
 from calcheck.core.number_text import format_p
 from calcheck.report import Report, Result, Skipped
 from calcheck.report.conclusion import Conclusion, Effect
@@ -37,7 +37,7 @@ def conclude(
     found = decide(
         estimates, n=report.input.n, tolerance=tolerance, others=measured.others(), tested=tested, alpha=alpha
     )
-    effects = [*measured.effects(found.within, tolerance, alpha), *([] if tested else [UNNAMED]), *impossible]
+    effects = [*measured.effects(found.within, tolerance, alpha), *([] if tested else [_unnamed(skipped)]), *impossible]
     together = [] if "size" in topics else _together(report)
     if not estimates and not impossible and not together:
         return report
@@ -74,6 +74,12 @@ def unjudged_conclusion(
     text = f"nothing{' else' if impossible else ''} is judged, since {noticed['reason']}{further}"
     unclear = Effect(topic="dependence", text=text)
     return Conclusion(answer="no" if impossible else "not-shown", effects=(*impossible, unclear))
+
+
+def _unnamed(skipped: Sequence[Skipped]) -> Effect:
+    """Return the effect that says why errors at inputs were not looked for."""
+    reasons = [each.reason for each in skipped if each.metric == SCALE and each.code == "inapplicable"]
+    return replace(UNNAMED, text=f"not tested: {SCALE} {reasons[0]}") if reasons else UNNAMED
 
 
 def _together(report: Report) -> list[Effect]:

@@ -110,15 +110,19 @@ class CurveBands:
         self._replicates.append({curve.name: _numbers(curve) for curve in curves if curve.name not in UNCOMPARED})
 
     def with_bands(self, confidence: float) -> tuple[Curve, ...]:
-        """Return the curves of the data with their bands; without bands if there are no replicates."""
-        return tuple(
-            curve
-            if curve.name in UNCOMPARED or not self._replicates
-            else with_band(
-                curve, np.stack([each[curve.name] for each in self._replicates]), confidence, self.alternative
-            )
-            for curve in self.curves
-        )
+        """Return the curves of the data with their bands; without bands if there are no replicates, or of other bins.
+
+        Bins along the spread of draws are others if most draws of a row are equal, and the target is not.
+        """
+        return tuple(self._with_band(curve, confidence) for curve in self.curves)
+
+    def _with_band(self, curve: Curve, confidence: float) -> Curve:
+        if curve.name in UNCOMPARED or not self._replicates:
+            return curve
+        found = [each[curve.name] for each in self._replicates]
+        if any(len(each) != len(curve.y) for each in found):
+            return curve
+        return with_band(curve, np.stack(found), confidence, self.alternative)
 
 
 def with_band(curve: Curve, replicates: Values, confidence: float, alternative: Alternative = "two-sided") -> Curve:

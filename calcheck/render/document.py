@@ -343,11 +343,21 @@ def answer_to(question: str, conclusion: Conclusion, after: str = "") -> Answer:
     """Return a conclusion as the answer to a question, with a text after it; local biases as far as there are any."""
     told = Cell(conclusion.answer.upper().replace("-", " "), ANSWERS[conclusion.answer], after)
     shown = [each for each in conclusion.effects if each.kind != "bias" or (each.low or 0.0) > 0]
-    effects: tuple[tuple[str, Cell], ...] = tuple((each.topic, Cell(each.text, _emphasis(each))) for each in shown)
+    by_topic: dict[tuple[str, int], list[Effect]] = {}
+    for place, each in enumerate(shown):
+        by_topic.setdefault((each.topic, 0 if each.kind else place), []).append(each)
+    effects = tuple((topic, _sentences(own)) for (topic, _), own in by_topic.items())
     if expected := [each for each in conclusion.power if each.sets is None]:
         called = ", and a ".join(f"{each.text} in {_percent_of_sets(each)} of data sets" for each in expected)
         effects += (("power", Cell(f"these rows would show a {called}", "none")),)
     return Answer(question, told, effects, conclusion.next)
+
+
+def _sentences(effects: Sequence[Effect]) -> Cell:
+    """Return the sentences about a topic, as strong as the strongest of them."""
+    strengths: list[Emphasis] = [_emphasis(each) for each in effects]
+    strongest = min(strengths, key=("strong", "", "none").index)
+    return Cell("; ".join(each.text for each in effects), strongest)
 
 
 def _percent_of_sets(power: Power) -> str:

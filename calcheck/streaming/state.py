@@ -25,6 +25,7 @@ from calcheck.typing import AnyArray
 
 Arrays = Mapping[str, AnyArray]
 OF_INTERVALS = "cannot be computed in batches for prediction intervals. Use --subsample"
+IN_MEMORY = "needs rows in memory: pass the file with --subsample"
 NOTICED_ROWS = 20_000  # First rows by which the dependence of rows is noticed
 SIMPLE = (
     "skipped",
@@ -249,8 +250,9 @@ def report_from_state(state: State, run: Run, *, answer: Answer | None = None) -
     """Return the report of a state: values, intervals, references and verdicts, and the answer if it is asked for."""
     from calcheck.core import __version__
 
-    if answer is not None and answer.power:
-        msg = "--power needs all rows in memory: omit it for states and for rows in batches, or pass --subsample"
+    if answer is not None and (answer.power or answer.groups):
+        option = "--power" if answer.power else "--groups"
+        msg = f"{option} needs all rows in memory: omit it for states and for rows in batches, or pass --subsample"
         raise errors.OptionError(msg)
     noticed = state.noticed if state.replicates or run.resamples else None
     found, behind, skipped = [], [], list(state.skipped)
@@ -282,7 +284,8 @@ def report_from_state(state: State, run: Run, *, answer: Answer | None = None) -
         skipped=tuple(skipped),
         overall=overall_verdict(found, run.confidence, judged=noticed is None),
     )
-    return report if answer is None else answer.concluded(report, behind, run)
+    untested = Skipped(metric="local-scale", code="inapplicable", reason=IN_MEMORY)
+    return report if answer is None else answer.concluded(report, [*behind, untested], run)
 
 
 def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> FittedMetric[Metric[Any]]:

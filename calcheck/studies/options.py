@@ -132,6 +132,12 @@ class ToleranceOptions:
 class AnswerOptions(ToleranceOptions):
     """Options for the answer whether the uncertainties can be trusted."""
 
+    groups: str | None = option(
+        None,
+        "Column of groups, numbers or dates along which the answer also looks for errors: by how much predictions are"
+        " off from one group to another, as local-scale --along.",
+        metavar="COLUMN",
+    )
     power: bool = option(
         default=False,
         text="Simulate how often faults of several kinds and sizes would make the answer NO on these rows, and show a"

@@ -44,6 +44,46 @@ def test_the_conclusion_stands_above_the_table(calcheck, narrow):
     assert any(line.startswith("metric ") for line in lines)
 
 
+def test_errors_from_one_group_to_another_are_an_effect(calcheck, tmp_path):
+    """Standard deviations are half of the right ones in one group of two, and a third too large in the other."""
+    rng = np.random.default_rng(2)
+    site = np.repeat(["north", "south"], 300)
+    y = rng.normal(size=600) * np.where(site == "north", 2, 0.75)
+    file = tmp_path / "sites.parquet"
+    pd.DataFrame({"y": y, "mean": 0.0, "std": 1.0, "site": site, "w": rng.uniform(1, 2, 600)}).to_parquet(file)
+    options = (*FEW, "--groups", "site", "--replicates", "39")
+    effects = json.loads(calcheck("evaluate", file, *options, "--format", "json").out)["conclusion"]["effects"]
+    found = {each["kind"]: each for each in effects if each["topic"] == "groups"}
+    assert found["scale"]["value"] == pytest.approx(np.log(2 / 0.75) / 2, abs=0.12)
+    assert found["scale"]["within"] is False
+    assert found["bias"]["low"] < 0
+    assert "from one site to another" in found["scale"]["text"]
+    assert calcheck("check", file, *options, "--fail-on", "effects.groups.low > 0.2").code == 1
+    assert "no column 'nowhere'" in calcheck("check", file, "--groups", "nowhere").refused()
+    assert "errors cannot vary" in calcheck("check", file, "--groups", "std").refused()
+    assert "omit it, or --weights" in calcheck("evaluate", file, *options, "--weights", "w").refused()
+
+
+def test_the_answer_has_the_reason_why_inputs_are_not_tested(calcheck, narrow):
+    weighted = calcheck(narrow, *FEW, "--inputs", "lat", "--weights", "lon", "--filter", "lon>0", "--brief").out
+    assert "inputs  not tested: local-scale has no weighted form" in weighted
+    batches = calcheck(narrow, "--metrics", "zms,bias", "--no-bootstrap", "--memory", "1KB", "--brief")
+    assert "inputs  not tested: local-scale needs rows in memory" in batches.out
+
+
+def test_a_topic_has_one_line(calcheck, tmp_path):
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=500)
+    file = tmp_path / "both.parquet"
+    y = a + np.exp(0.7 * a) * rng.normal(size=500)
+    pd.DataFrame({"y": y, "mean": 0.0, "std": 1.5, "a": a}).to_parquet(file)
+    lines = calcheck(file, *FEW, "--inputs", "a", "--replicates", "39", "--brief").out.splitlines()
+    assert sum(line.startswith("  inputs ") for line in lines) == 1
+    told = " ".join(line.strip() for line in lines)
+    assert "uncertainties are off by at least" in told
+    assert "predictions are off by at least" in told
+
+
 def test_brief_output_is_the_conclusion_in_at_most_twelve_lines(calcheck, narrow, monkeypatch):
     monkeypatch.chdir(narrow.parent)
     lines = calcheck(narrow.name, *FEW, "--brief", "--inputs", "lat,lon").out.splitlines()

@@ -115,3 +115,15 @@ def test_many_rows_are_sampled_and_all_of_them_have_a_local_error(several):
     assert len(factors) == n
     middle = np.abs(x) < 1.5
     assert_allclose(factors[middle], np.exp(0.2 * x[middle]), rtol=0.1)
+
+
+@pytest.mark.parametrize("metric", [LocalScale, LocalBias])
+def test_draws_that_are_mostly_equal_have_a_curve_without_band(metric):
+    """Bins along the spread of draws are others once a target is among them."""
+    rng = np.random.default_rng(0)
+    draws = np.repeat(rng.normal(size=(60, 1)), 4, axis=1)
+    rows = Predictions(
+        y=rng.normal(size=60), predictive=Samples(draws), x=rng.normal(size=(60, 1)), has_embedding=False
+    )
+    found = result_of(rows, metric(along="inputs"), replace(FEW, curves=True))
+    assert [len(each.y) > 0 and not each.low for each in found.curves] == [True]
