@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LIBRARIES = (
     *("numpy", "scipy", "pandas", "pyarrow", "scoringrules", "torch", "array-api-compat", "threadpoolctl"),
     *("typer", "pydantic", "rich", "vl-convert-python"),
-    *("h5py", "distributed"),
+    *("h5py", "openpyxl", "distributed"),
 )  # The dependencies, with those of extras last
 
 
