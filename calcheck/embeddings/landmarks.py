@@ -131,7 +131,7 @@ class NystroemEmbedding:
         return (
             directions,
             self._landmark_inputs(x, count, lambda_),
-            self._validation_inputs(x, self._limits.n_validation(n, count)),
+            x[np.sort(self.run.rng(RandomStream.RESIDUAL).permutation(len(x))[: self._limits.n_validation(n, count)])],
         )
 
     def _landmarks(self, x: Floats, count: int, n_validated: int, lambda_: float, n: int) -> nystroem.Landmarks:
@@ -139,10 +139,6 @@ class NystroemEmbedding:
         landmarks = self._landmark_inputs(x, count, lambda_)
         chosen, weights = weighted_leverage_sample(self.settings.kernel, x, landmarks, n_validated, lambda_, self.run)
         return nystroem.Landmarks(landmarks, x, x[chosen], weights * (n / len(x)), n)
-
-    def _validation_inputs(self, x: Floats, size: int) -> Floats:
-        """Return a uniform sample of the evaluated inputs."""
-        return x[np.sort(self.run.rng(RandomStream.RESIDUAL).permutation(len(x))[:size])]
 
     def _landmark_inputs(self, x: Floats, count: int, lambda_: float) -> Floats:
         if self.options.by == "leverage":

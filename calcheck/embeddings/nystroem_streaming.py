@@ -142,7 +142,7 @@ class StreamedLandmarks:
         some = x[: run.limits.validation_rows]
         validation_residual, residual = (ridge.residual(each) for each in (self.validation, some))
         leverage_error = 0.0
-        if not _some_among(self.validation, x):
+        if {each.tobytes() for each in self.validation}.isdisjoint(each.tobytes() for each in x):
             leverage_error = LEVERAGE_SHARE * residual.mean() / (sums.n * lambda_) * np.sqrt(squared_norms[:, 3].mean())
         errors = np.hypot(found.errors, leverage_error) + RESIDUAL_FACTOR * _share(squared_norms) * found.means
         found = replace(found, errors=errors)
@@ -211,11 +211,6 @@ class StreamedFit:
         error = np.sqrt(new.var() / len(new) + old.var() / len(old))
         is_larger = new.mean() > max(NEGLIGIBLE, MOVED_RATIO * old.mean())
         return bool(is_larger and new.mean() - old.mean() > MOVED_STANDARD_ERRORS * error)
-
-
-def _some_among(some: Floats, others: Floats) -> bool:
-    """Return whether any of some inputs are among others."""
-    return not {each.tobytes() for each in some}.isdisjoint(each.tobytes() for each in others)
 
 
 def _share(squared_norms: Values) -> float:

@@ -155,7 +155,9 @@ class ConcatTable:
             if absent := sorted(keys - set(member.keys)):
                 msg = f"{name}: the path of {member.file.name} lacks the partition key {absent[0]!r} of other files"
                 raise FileError(msg)
-        kinds = {key: _key_type([member.keys[key] for member in self.members]) for key in sorted(keys)}
+        values = {key: [member.keys[key] for member in self.members] for key in sorted(keys)}
+        whole = {key: all(each is None or INTEGER.fullmatch(each) for each in known) for key, known in values.items()}
+        kinds = {key: pa.int64() if is_whole else pa.string() for key, is_whole in whole.items()}
         return pa.schema({**types, **kinds})
 
     @property
@@ -225,11 +227,6 @@ def _type_class(kind: pa.DataType) -> str:
     if pa.types.is_integer(kind):
         return "integer"
     return "float" if pa.types.is_floating(kind) else "text" if is_text(kind) else ""
-
-
-def _key_type(values: list[str | None]) -> pa.DataType:
-    """Return the type of a partition key."""
-    return pa.int64() if all(value is None or INTEGER.fullmatch(value) for value in values) else pa.string()
 
 
 def _completed(batch: pa.Table, member: PartitionFile, schema: pa.Schema) -> pa.Table:

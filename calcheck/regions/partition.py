@@ -361,7 +361,8 @@ def describe_faults(results: Mapping[str, Result]) -> str:
     directions = [DIRECTIONS[str(each.direction)] for each in failed.values() if each.direction in DIRECTIONS]
     words = [f"{directions[0]}{_factor(results, directions[0])}"] if len(set(directions)) == 1 else []
     if "coverage" in failed:
-        words.append(coverage_text(failed["coverage"]))
+        coverage = failed["coverage"]
+        words.append(f"{_intervals(coverage)} hold {100 * (coverage.value or 0):.3g} %")
     words += [text for name, each in failed.items() if (text := _location(name, each))]
     if "cce" in failed:
         words.append("predicted distributions differ from those of the targets at the same inputs")
@@ -382,11 +383,6 @@ def _factor(results: Mapping[str, Result], direction: str) -> str:
 def _intervals(result: Result) -> str:
     level = result.options.get("level")
     return "intervals" if level is None else f"{100 * level:g} % intervals"
-
-
-def coverage_text(result: Result) -> str:
-    """Return a coverage in words, beside the level of the intervals."""
-    return f"{_intervals(result)} hold {100 * (result.value or 0):.3g} %"
 
 
 def _location(name: str, result: Result) -> str:
