@@ -85,14 +85,12 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     from calcheck.core import __version__
     from calcheck.distributions.observed import observation_hint
 
-    run = run or Run()
-    run = replace(run, keep_rows=bool(sink or worst or best))
+    run = replace(run or Run(), keep_rows=bool(sink or worst or best))
     names, errors = source.roles.x if isinstance(source, FileSource) else (), source.measurement_errors()
     source = group_by_input(source, map(type, metrics))
     info = source.input_info()
     noticed = noticed_dependence(source, run)
-    warnings = data_warnings(source, source.predictions().predictive)
-    warnings += order_warnings(source, run, noticed)
+    warnings = data_warnings(source, source.predictions().predictive) + order_warnings(source, run, noticed)
     if subsample is not None:
         source = InMemory(subsample_rows(source.predictions(), subsample, run))
         info = replace(info, n=subsample)
