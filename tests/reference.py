@@ -101,6 +101,7 @@ FORMATS = {
     "npz": "NumPy arrays by name",
     "safetensors": "tensors by name",
     "netcdf": "NetCDF 4 as ArviZ writes it; needs the extra `netcdf`",
+    "excel": "the first sheet of a workbook; needs the extra `excel`",
 }
 QUANTILE_EXAMPLES = {
     "skpro": ("('y', 0.05)", "('y', 0.9, 'lower')"),

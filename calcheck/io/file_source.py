@@ -162,7 +162,7 @@ class FileSource(Source):
     def _mapping(self) -> str:
         """The columns of targets and predictions as text, if their names are less common; else empty."""
         described = self.roles.described_columns() if self.roles.unusual else {}
-        return "; ".join(f"{role}: {name}" for role, name in described.items() if role != name)
+        return "; ".join(f"{role}: {name}" for role, name in described.items() if role not in {name, "x"})
 
     @property
     def models(self) -> list[str]:

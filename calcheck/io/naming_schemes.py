@@ -43,7 +43,8 @@ class ColumnIndex:
     def one_of(self, role: str, known: Sequence[str]) -> str | None:
         """Return the column with a known name, None if there is none."""
         found = [name for name in known if name in self.free]
-        found = found or [name for name in OTHER_NAMES.get(role, ()) if name in self.free]
+        others = [name for name in OTHER_NAMES.get(role, ()) if name in self.free]
+        found = found or [name for name in others if not is_vector(self.schema.field(name).type)]
         if len(found) > 1:
             pair = f"{found[0]!r} and {found[1]!r}"
             raise DataError(f"two columns may hold the {role}: {pair}. Pass {flag_of(role)} with one of them")

@@ -113,7 +113,7 @@ def find_roles(
     keys = tuple(name for name in KEYS.get(tool, ()) if name in columns.names)
     observed = finder.observed(has_location=not error and not isinstance(predictive, column_roles.ResidualRole))
     roles = column_roles.Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys, observed=observed)
-    return replace(roles, unusual=not options.names_form and not tool and _is_unusual(roles))
+    return replace(roles, unusual=not (options.names_form or options.target or tool) and _is_unusual(roles))
 
 
 def _is_unusual(roles: column_roles.Roles) -> bool:

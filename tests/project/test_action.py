@@ -164,5 +164,5 @@ def test_the_hook_runs_check_on_files_of_predictions():
     assert entry == "calcheck check"
     (pattern,) = re.findall(r"files: (.*)", text)
     endings = {ending for ending in SUFFIXES if re.search(pattern, f"preds{ending}")}
-    assert endings == set(SUFFIXES) - {".npy", ".nc"}  # .npy has vectors only, .nc needs an extra
+    assert endings == set(SUFFIXES) - {".npy", ".nc", ".xlsx"}  # .npy has vectors only, .nc and .xlsx need extras
     assert not re.search(pattern, "train.py")
