@@ -81,7 +81,6 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     If ``places`` is given, the region of the inputs is searched where the predictions are worst, and its rows are given
     to this function.
     """
-    from calcheck.conclusion.answer import with_hint
     from calcheck.core import __version__
     from calcheck.distributions.observed import observation_hint
 
@@ -140,6 +139,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     if answer is None:
         return report
     hint = observation_hint(source.predictions().y, source.predictions().distributions(), errors)
+    from calcheck.conclusion.answer import with_hint
+
     report = with_hint(answer.concluded(report, behind, run, clusters), hint)
     return answer.with_power(report, behind, source, simulation, run) if answer.power else report
 

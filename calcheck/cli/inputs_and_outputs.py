@@ -138,9 +138,9 @@ def deliver(
 
 def deliver_text(text: str, output: study_options.AnyReportOptions | study_options.PrintedReportOptions) -> None:
     """Print a text, or write it to its output file."""
-    from calcheck.storage.atomic_write import write_text
-
     if output.output and output.output not in STDOUT:
+        from calcheck.storage.atomic_write import write_text
+
         write_text(output.output, text)
     else:
         sys.stdout.write(text)
