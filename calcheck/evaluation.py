@@ -120,8 +120,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     behind = [] if answer is None else answer.fitted(source, known, simulation, run, judged=noticed is None)
     fitted = dict.fromkeys([*known, *(each for each in behind if not isinstance(each, Skipped))])
     _simulate([each for each in fitted if _is_simulated(each, referred)], simulation, clusters, run)
-    judged = places is not None and at is None and noticed is None
-    searched = judged and _is_searched(simulation, run, answer or Answer())
+    searched = bool(places) and not (at or noticed) and _is_searched(simulation, run, answer or Answer())
     report = Report(
         calcheck=__version__,
         input=info,
