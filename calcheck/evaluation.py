@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -394,27 +393,6 @@ def evaluate_each(
     return reports
 
 
-def results_of(
-    reports: Sequence[Report], slices: Sequence[dict[str, Any]], metric: str, options: dict[str, Any]
-) -> list[Result]:
-    """Return the result of a metric in each report that has it, with what distinguishes the reports."""
-    found = []
-    for report, each in zip(reports, slices, strict=True):
-        same = (result for result in report.results if (result.metric, result.options) == (metric, options))
-        found += [replace(result, slice=each) for result in islice(same, 1)]
-    return found
-
-
-def with_changes(results: Sequence[Result], first: float | None) -> list[Result]:
-    """Return results with their changes from a value, as far as both are known."""
-    return [
-        each
-        if each.value is None or first is None
-        else replace(each, details={**each.details, "change": each.value - first})
-        for each in results
-    ]
-
-
 def make_results(
     found: Sequence[Known],
     run: Run,
@@ -661,17 +639,3 @@ def _result(
         warnings=(*warnings, *rows.warnings, *missing, *inferred.warnings),
     )
     return metric.result(value, inference=complete)
-
-
-def with_input_columns(results: Mapping[str, AnyArray], rows: Predictions) -> dict[str, AnyArray]:
-    """Return the keys of the rows, their results, and the other columns of the input, (n,) each."""
-    keys = {} if rows.id is None else {rows.id_name: rows.id}
-    columns = {**keys, **results}
-    for name, values in rows.columns.items():
-        if name in keys or (name in columns and np.array_equal(columns[name], values)):
-            continue
-        free = name
-        while free in columns or (free != name and free in rows.columns):
-            free += "_given"
-        columns[free] = values
-    return columns

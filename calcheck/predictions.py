@@ -474,3 +474,17 @@ def _others(rows: Predictions, chosen: Indices) -> list[AnyArray]:
 
 def _key_ranks(values: AnyArray) -> Indices:
     return np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)[1]
+
+
+def with_input_columns(results: Mapping[str, AnyArray], rows: Predictions) -> dict[str, AnyArray]:
+    """Return the keys of the rows, their results, and the other columns of the input, (n,) each."""
+    keys = {} if rows.id is None else {rows.id_name: rows.id}
+    columns = {**keys, **results}
+    for name, values in rows.columns.items():
+        if name in keys or (name in columns and np.array_equal(columns[name], values)):
+            continue
+        free = name
+        while free in columns or (free != name and free in rows.columns):
+            free += "_given"
+        columns[free] = values
+    return columns

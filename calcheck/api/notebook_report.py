@@ -13,12 +13,12 @@ import numpy as np
 from calcheck.charts import image_files
 from calcheck.charts.drawing import vega_lite
 from calcheck.errors import OptionError, keyword_messages
-from calcheck.evaluation import with_input_columns
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.io.dataframes import TableInMemory
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import canonical_name
+from calcheck.predictions import with_input_columns
 from calcheck.render import page, terminal
 from calcheck.render.csv import NUMBERS, metric_lines
 from calcheck.render.document import report_document

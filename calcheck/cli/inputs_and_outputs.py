@@ -65,7 +65,7 @@ class Pointwise:
     def write(self) -> None:
         """Write all results in row order, with the other columns of the rows."""
         if self.path is not None and self._shown is not None:
-            from calcheck.evaluation import with_input_columns
+            from calcheck.predictions import with_input_columns
             from calcheck.storage.prediction_files import write_columns
 
             write_columns(self.path, with_input_columns(self._columns, self._shown))

@@ -1,7 +1,9 @@
 """The report as plain data: the only input of renderers and gates."""
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Literal
 
 from calcheck.errors import Message  # stored reports are read by the types of fields
@@ -490,3 +492,24 @@ class Report:
     def unjudged(self, level: Level) -> tuple[Gate, ...]:
         """Return the gates of a level that cannot be judged."""
         return tuple(gate for gate in self.gates if gate.level == level and not gate.judged)
+
+
+def results_of(
+    reports: Sequence[Report], slices: Sequence[dict[str, Any]], metric: str, options: dict[str, Any]
+) -> list[Result]:
+    """Return the result of a metric in each report that has it, with what distinguishes the reports."""
+    found = []
+    for report, each in zip(reports, slices, strict=True):
+        same = (result for result in report.results if (result.metric, result.options) == (metric, options))
+        found += [replace(result, slice=each) for result in islice(same, 1)]
+    return found
+
+
+def with_changes(results: Sequence[Result], first: float | None) -> list[Result]:
+    """Return results with their changes from a value, as far as both are known."""
+    return [
+        each
+        if each.value is None or first is None
+        else replace(each, details={**each.details, "change": each.value - first})
+        for each in results
+    ]

@@ -11,7 +11,7 @@ from calcheck.core.number_text import percent
 from calcheck.core.validation import require_finite
 from calcheck.dependence.clusters import dependence_warnings
 from calcheck.errors import DataError, Message, OptionError, absent_value, listed_columns
-from calcheck.evaluation import evaluate, evaluate_each, results_of, with_changes
+from calcheck.evaluation import evaluate, evaluate_each
 from calcheck.execution.run import NullOptions, RandomStream, RowDependence, Run, SignificanceOptions
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, check_replicates, statistic_of
 from calcheck.inference.curve_bands import curve_limits
@@ -22,7 +22,7 @@ from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.cce import Cce
 from calcheck.options import share_suggestion
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.report import Inference, Input, IntervalKind, Report, Result
+from calcheck.report import Inference, Input, IntervalKind, Report, Result, results_of, with_changes
 from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
 from calcheck.statistics.zscores import spreads
 from calcheck.studies import Request
