@@ -40,6 +40,10 @@ class Predictive(ABC):
         """Whether all values have a probability, and none a density."""
         return self.is_discrete
 
+    def record(self, y: Values) -> Values:
+        """Return targets y, (n,), as they are recorded: counts as whole numbers."""
+        return np.rint(y) if self.is_discrete else y
+
     def hold_in_double(self) -> None:
         """Convert every parameter to an array of 64-bit floats."""
         for field in fields(self):

@@ -281,6 +281,9 @@ class _Mapped(Derived):
     def _each_mapped(self, *values: Values) -> tuple[Values, ...]:
         return tuple(self._map(each[:, None])[:, 0] for each in values)
 
+    def record(self, y: Values) -> Values:
+        return self._each_mapped(self.base.record(y))[0]
+
     def median(self) -> Values:
         return self._each_mapped(self.base.median())[0]
 

@@ -32,9 +32,7 @@ class Fault(NamedTuple):
 def planted(fault: Fault, rows: Predictions, rng: Generator) -> Predictions:
     """Return a replicate with a fault: targets away from the middle of their predictions, within the support."""
     predictive = rows.distributions()
-    y = fault.plant(rows, rng)
-    if predictive.is_discrete:
-        y = np.rint(y)
+    y = predictive.record(fault.plant(rows, rng))
     if predictive.n_draws is None and predictive.quantile_levels is None and predictive.interval_levels is None:
         y = np.maximum(y, predictive.quantile(TAIL))
     return rows.with_targets(y, predictive)
