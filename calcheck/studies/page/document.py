@@ -226,9 +226,15 @@ def _about(model: ModelReport) -> str:
 
 def _is_local(model: ModelReport) -> bool:
     """Return whether the model is wrong somewhere rather than everywhere."""
-    effects = () if model.report.conclusion is None else model.report.conclusion.effects
-    wrong = [each.topic in PLACES for each in effects if each.within is False]
-    return all(wrong) if wrong else model.report.region is not None
+    found, region = model.report.conclusion, model.report.region
+    if found is None:
+        return False
+    if region is not None and region.other_value is not None and found.tolerance is not None:
+        t, other = found.tolerance, region.other_value
+        if (abs(other) <= t) if region.level is None else (other * (1 + t) >= 1 and other <= 1 + t):
+            return True
+    wrong = [each.topic in PLACES for each in found.effects if each.within is False]
+    return bool(wrong) and all(wrong)
 
 
 def _of_each(title: str, models: Sequence[ModelReport], part: Part, *, beside: bool = False) -> page.Section:
