@@ -249,3 +249,57 @@ class FittedMetric(Generic[MetricT_co]):
         if inferred.verdict != "fail" or inferred.reference is None:
             return None
         return self.above if self.value > inferred.reference else self.metric.info.below
+
+
+MOST_CLEAR = 5  # number of rejected inputs listed when per-row results are written without --worst
+
+
+def extremes(
+    rows: RowResults, shown: Predictions, worst: int, best: int, *, pointwise: bool
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the requested lists of rows, by their names in ``details``."""
+    found = {
+        "most_significant": _clearest(rows, shown, worst or (MOST_CLEAR if pointwise else 0)),
+        "worst": ranked_rows(rows, shown, -worst),
+        "best": ranked_rows(rows, shown, best),
+    }
+    return {name: listed for name, listed in found.items() if listed}
+
+
+def ranked_rows(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
+    """Return the rows with the smallest values of the first column, or with the largest if count < 0."""
+    if not count or not rows.columns:
+        return []
+    values = next(iter(rows.columns.values()))
+    order = values.argsort(kind="stable")
+    return _listed(rows, shown, order[::-1][:-count] if count < 0 else order[:count])
+
+
+def _clearest(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
+    """Return the rejected inputs with the smallest p-values, in ascending order."""
+    if "significant" not in rows.columns:
+        return []
+    order = rows.columns["p_value"].argsort(kind="stable")
+    return _listed(rows, shown, order[rows.columns["significant"][order]][:count])
+
+
+def _listed(rows: RowResults, shown: Predictions, chosen: Indices) -> list[dict[str, Any]]:
+    """Return rows as dicts: row number, id, first column, p-value and the other columns of the input."""
+    name, values = next(iter(rows.columns.items()))
+    keys = {} if shown.id is None else {shown.id_name: shown.id}
+    tested = {"p_value": rows.columns["p_value"]} if "p_value" in rows.columns else {}
+    own = {"row": shown.row_numbers(), **keys, name: values, **tested}
+    columns = {**own, **_without(shown.columns, set(own))}
+    return [{label: _plain(column[row]) for label, column in columns.items()} for row in chosen]
+
+
+def _without(columns: Mapping[str, AnyArray], names: set[str]) -> dict[str, AnyArray]:
+    return {name: values for name, values in columns.items() if name not in names}
+
+
+def _plain(value: Any) -> Any:
+    """Return a cell as a Python number or text."""
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):
+        return None if value != value else str(value)  # noqa: PLR0124 - NaT differs from itself
+    value = value.item() if hasattr(value, "item") else value
+    return value if isinstance(value, (int, float, str)) or value is None else str(value)

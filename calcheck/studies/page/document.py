@@ -13,9 +13,9 @@ from scipy.special import ndtri
 from calcheck.charts.picture import PERFECT
 from calcheck.core.number_text import percent
 from calcheck.errors import DataError
-from calcheck.evaluation import PLACE, ranked_rows
+from calcheck.evaluation import PLACE
 from calcheck.execution.run import Run
-from calcheck.inference.metric_protocol import RowResults
+from calcheck.inference.metric_protocol import RowResults, ranked_rows
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.coverage import Coverage
