@@ -38,7 +38,7 @@ from calcheck.metrics.base import (
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Report, Result, Skipped
 from calcheck.report.conclusion import Power, WorstRegion
-from calcheck.typing import AnyArray, Mask, Values
+from calcheck.typing import Mask, Values
 
 if TYPE_CHECKING:
     from calcheck.conclusion import Key
