@@ -139,7 +139,8 @@ class StandardizedBias(MeanMetric):
     For files of quantiles, z is the mean normal score of the levels between which the target is, relative to that of a
     model that is one standard deviation too low. Cauchy distributions have no moments: z is the normal score. For m
     draws per row, :math:`\sigma_i` is the standard deviation of the draws and the target together, so that the mean is
-    exactly 0 if these are exchangeable.
+    exactly 0 if these are exchangeable, times a constant that makes it right for normal ones that are shifted a little:
+    :math:`(1 - 1/m) \, \mathrm{E}[\sqrt m / \chi_m]`.
 
     Value
     -----

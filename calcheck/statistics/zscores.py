@@ -1,5 +1,7 @@
 """Errors, spreads and z-scores of rows."""
 
+import math
+
 import numpy as np
 
 from calcheck.core.cache import cached
@@ -104,7 +106,16 @@ def standardized_errors(rows: Predictions) -> Values:
         return z_scores(rows)
     error = errors(rows)
     squares = spreads(rows.distributions()) ** 2 * (m - 1) + error**2 * m / (m + 1)
-    return np.asarray(np.divide(error, np.sqrt(squares / m), out=np.zeros_like(error), where=squares > 0))
+    found = np.divide(error, np.sqrt(squares / m), out=np.zeros_like(error), where=squares > 0)
+    return np.asarray(found / _shift_of_draws(m))
+
+
+def _shift_of_draws(m: int) -> float:
+    """Return the mean error in standard deviations of m normal draws and target, per small shift of the target.
+
+    It is (1 - 1/m) E[sqrt(m) / chi_m]: the squared error is on average 1/m of the sum of squares, whatever that is.
+    """
+    return (1 - 1 / m) * math.sqrt(m / 2) * math.exp(math.lgamma((m - 1) / 2) - math.lgamma(m / 2))
 
 
 def reference_rce(rows: Predictions) -> float:

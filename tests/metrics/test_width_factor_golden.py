@@ -141,6 +141,14 @@ def test_exchangeable_draws_of_a_skewed_distribution_have_no_bias_and_the_factor
     assert abs(other.value) < 0.02
 
 
+@pytest.mark.parametrize("m", [3, 5, 11])
+def test_draws_have_the_bias_in_standard_deviations_of_the_distribution_that_they_are_from(m):
+    values = np.random.default_rng(m).normal(size=(50_000, m + 1))
+    values = np.concatenate([values, -values])  # so that errors without a shift have mean 0
+    rows = Predictions(y=0.1 + values[:, 0], predictive=Samples(values[:, 1:]))
+    assert bias(rows, replicates=0, resamples=0).value == pytest.approx(0.1, abs=0.001)
+
+
 def test_quantiles_have_the_bias_in_standard_deviations():
     rng = np.random.default_rng(4)
     levels = np.arange(1, 10) / 10
