@@ -74,9 +74,12 @@ def nbinom(rng, n, factor):
 
 
 def counts(rng, rate, factor):
-    """Return Poisson counts, or counts of a larger variance: that of Poisson divided by the factor squared."""
+    """Return Poisson counts, or counts whose variance is that of Poisson divided by the factor squared."""
     if factor == 1:
         return rng.poisson(rate).astype(float)
+    if factor > 1:
+        number = np.ceil(rate / (1 - 1 / factor**2)).astype(int)
+        return rng.binomial(number, rate / number).astype(float)
     size = rate / (1 / factor**2 - 1)
     return rng.negative_binomial(size, size / (size + rate)).astype(float)
 
