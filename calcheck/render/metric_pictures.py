@@ -426,7 +426,7 @@ def _x_label(curve: Curve) -> str:
 
 def _is_wide(values: Sequence[float]) -> bool:
     """Return whether positive values need a logarithmic axis."""
-    return 0 < LOG_FROM * min(values) <= max(values)
+    return bool(values) and 0 < LOG_FROM * min(values) <= max(values)
 
 
 def _band(curve: Curve, name: str, subtracted: Sequence[float] = ()) -> list[Mark]:
