@@ -123,8 +123,8 @@ def test_a_page_holds_the_verdicts_of_evaluate_with_the_same_option(report, page
 def test_a_page_of_dependent_rows_has_no_limits_of_independent_rows(page, series):
     arguments = (series, "--metrics", "zms,pit,ece,coverage", "--inputs", "a,b")
     naive, honest = (page(*arguments, *option) for option in ((), ("--time", "day")))
-    assert "95 % of perfect models</text>" in naive
-    assert "95 % of perfect models</text>" not in honest
+    assert "95 % of perfect models</span>" in naive
+    assert "95 % of perfect models</span>" not in honest
     assert ", p 0" not in seen(naive)  # of the curves of pictures
     assert "There is no band: bands are of perfect models with independent rows" in seen(honest)
     assert "There are no limits of right models for regions and groups" in seen(honest)
