@@ -51,7 +51,7 @@ def conclude(
         level=level,
         rows_needed=found.rows_needed,
         effects=tuple(effects),
-        factors=tuple(measured.factors()),
+        factors=tuple(measured.factors(tolerance)),
     )
     return replace(report, conclusion=conclusion)
 

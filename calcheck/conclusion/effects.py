@@ -59,10 +59,14 @@ class Measured(NamedTuple):
         found = [each for each in self.results if each.metric == WIDTH and each.value is not None]
         return sorted(found, key=lambda each: float(each.options["level"]))
 
-    def factors(self) -> Iterator[WidthFactor]:
+    def factors(self, tolerance: float) -> Iterator[WidthFactor]:
         """Yield the width factors, by level."""
         for each in self.widths:
-            yield WidthFactor(level=each.options["level"], value=each.value or 0.0, low=each.low, high=each.high)
+            found = _estimate(("size", None), each, {})
+            within = is_inside(found, tolerance) or None
+            yield WidthFactor(
+                level=each.options["level"], value=found.value, low=each.low, high=each.high, within=within
+            )
 
     def estimates(self) -> list[Estimate]:
         """Return the estimates that decide, which are those of effects with a value but the shape."""
@@ -127,7 +131,7 @@ class Measured(NamedTuple):
         )
         words = "; ".join(filter(None, (tails, self._skew())))
         text = f"{held} times as wide{f': {words}' if words else ''}"
-        inside = 1 / (1 + tolerance) <= low and high <= 1 + tolerance
+        inside = is_inside(Estimate("shape", value, low, high), tolerance)
         return Effect(topic="shape", value=value, low=low, high=_finite(high), within=inside or None, text=text)
 
     def _details(self, metric: str, kind: type[details.DetailsT]) -> details.DetailsT:

@@ -471,7 +471,9 @@ class FileSource(Source):
         if role == SPREADS[0] != kind:
             return f"{role} (column {columns[kind]}, as {kind})"
         column = columns.get(role, role)
-        return role if column == role else f"{role} (column {column})"
+        observed = self.roles.observed
+        is_number = role in column_roles.OBSERVED and observed is not None and not observed.columns
+        return role if column == role or is_number else f"{role} (column {column})"
 
     def _named(self) -> AbstractContextManager[None]:
         """Add the file name to data errors."""

@@ -123,7 +123,7 @@ class Pit(OrderedMetric):
         """Return the value; for distributions without jumps from the sorted values alone."""
         left, right = self._limits(source.predictions())
         if left is right and self.statistic == "cramer-von-mises":
-            return pit.distance_of_sorted(np.sort(right.astype(np.float32)))  # enough for a p-value
+            return pit.distance_of_sorted(np.sort(right))
         return bootstrap.statistic_of(self, self.evaluate(fit, source, run)).estimate()
 
     def _histogram(self, left: Values, right: Values) -> list[float]:

@@ -158,7 +158,7 @@ def answer_picture(report: Report) -> Picture | None:
         return None
     t, wide = found.tolerance, 1 + found.tolerance
     size = next((each for each in found.effects if each.topic == "size"), None)
-    factors = [_factor_line(each, size if each.level == found.level else None, wide) for each in found.factors]
+    factors = [_factor_line(each, size if each.level == found.level else None) for each in found.factors]
     shown = [each for each in found.effects if each.kind != "bias" or (each.low or 0.0) > 0]
     errors = [_error_line(each) for each in shown if each.value is not None and each.topic not in NO_ERRORS]
     name = f"{percent(t, 1)} tolerance"
@@ -173,9 +173,9 @@ def answer_picture(report: Report) -> Picture | None:
     return Picture(panels, title, BARS, title) if panels else None
 
 
-def _factor_line(each: WidthFactor, size: Effect | None, wide: float) -> _Line:
+def _factor_line(each: WidthFactor, size: Effect | None) -> _Line:
     low, high = each.low or 0.0, inf if each.high is None else each.high
-    within = (wide * low >= 1 and high <= wide) or None if size is None else size.within
+    within = each.within if size is None else size.within
     return _Line(f"{percent(each.level)}: {each.value:.3g} ({low:.3g}–{high:.3g})", each.value, low, high, within)
 
 

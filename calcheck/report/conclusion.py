@@ -92,12 +92,15 @@ class WidthFactor:
         The factor.
     low, high : float or None
         Limits of its interval; None where no limit can be given.
+    within : bool or None
+        True if the whole interval is within the tolerance; else None.
     """
 
     level: float
     value: float
     low: float | None
     high: float | None
+    within: bool | None = field(default=None, metadata=ADDED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -98,7 +98,8 @@ def test_json_has_the_conclusion_and_commands_that_can_be_pasted(calcheck, narro
     size = conclusion["effects"][0]
     assert 1 < size["low"] < size["value"] < size["high"]
     assert [each["level"] for each in conclusion["factors"]] == [0.5, 0.9, 0.99]
-    assert conclusion["factors"][1] == {"level": 0.9} | {name: size[name] for name in ("value", "low", "high")}
+    own = {name: size[name] for name in ("value", "low", "high")}
+    assert conclusion["factors"][1] == {"level": 0.9, "within": None} | own
     assert conclusion["next"] == [
         f"calcheck coverage {narrow} --target y",
         f"calcheck recalibrate {narrow} --target y",

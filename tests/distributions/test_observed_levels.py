@@ -77,12 +77,12 @@ PAIRS = [
 
 @pytest.mark.parametrize(("kind", "how"), PAIRS)
 def test_right_models_of_observed_targets_fail_in_one_of_twenty_data_sets(kind, how):
-    number = sets(16)
+    number = sets(32)
     most = binom.ppf(1 - 1e-5, number, 0.05)
     assert {name: count for name, count in shares(kind, how, number).items() if count > most} == {}
 
 
 @pytest.mark.parametrize("how", ["clip 40 %", slow("noise")])
 def test_without_the_options_noise_and_clips_fail(how):
-    number = sets(16)
+    number = sets(32)
     assert shares("normal", how, number, told=False)["overall"] >= number / 2

@@ -110,13 +110,13 @@ def test_replicates_of_many_draws_equal_the_naive_sums(statistic):
     assert_allclose(values, naively, rtol=0, atol=SHARED)
 
 
-def test_replicates_of_many_rows_are_close_to_the_naive_sums():
-    """Those of a low rank, which miss at most 5 % of the standard deviation; with one draw per row."""
+def test_replicates_of_many_rows_equal_the_naive_sums():
+    """Too many for a Gram matrix in one piece; with one draw per row."""
     x, y, draws = sampled_case(3, 1600, draws=1, d=D)
     rows = rows_of_case(x, y, Samples(draws[..., 0]))
     values, own = simulated(METRICS["jmmd"](), rows)
     for found, each in zip([own, *values[:2]], [rows, *NullSimulator(rows, RUN)], strict=False):
-        assert_allclose(found, expected("jmmd", each, {}), rtol=0, atol=0.1 * values.std())
+        assert_allclose(found, expected("jmmd", each, {}), rtol=1e-4, atol=1e-9)
 
 
 def test_replicates_of_counts_equal_the_naive_sums():

@@ -383,8 +383,7 @@ def test_replicates_are_evaluated_like_data(family):
             continue  # what draws have in common, and random numbers of counts, are those of the data
         assert_allclose(result.p_value, by_counting(replicates, result.value, sided), rtol=1e-12, err_msg=result.metric)
         if result.reference_kind == "simulated" and not result.metric.startswith("local-"):  # whose reference is 0
-            precision = 1e-7 if result.metric == "pit" else 1e-10  # the PIT of replicates is in single precision
-            assert_allclose(result.reference, replicates.mean(), rtol=precision)
+            assert_allclose(result.reference, replicates.mean(), rtol=1e-10)
             assert_allclose(result.reference_high, np.quantile(replicates, 0.975 if sided == "two-sided" else 0.95))
 
 

@@ -95,11 +95,11 @@ def test_inspect_shows_the_options_and_converts_what_was_predicted(calcheck, tmp
     [
         ({"clip": (None, 0.5)}, "y must lie within the limits of --clip"),
         ({"rounded": 0.3}, "y must be multiples of --rounded"),
-        ({"rounded": -1}, "rounded.* must be positive"),
+        ({"rounded": -1}, "rounded must be positive"),
         ({"clip": "5"}, "clip takes two limits"),
-        ({"clip": (2, 1)}, "clip.* must be a lower limit and a larger upper limit"),
+        ({"clip": (2, 1)}, "clip must be a lower limit and a larger upper limit"),
         ({"target_std": "absent"}, "there is no column 'absent'"),
-        ({"target_std": -1}, "target-std.* must be nonnegative"),
+        ({"target_std": -1}, "target-std must be nonnegative"),
         ({"clip": (None, "high")}, "there is no column 'high'"),
     ],
 )

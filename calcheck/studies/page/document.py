@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT
+from calcheck.conclusion.decision import Estimate, is_inside
 from calcheck.core.number_text import percent
 from calcheck.errors import DataError
 from calcheck.evaluation import PLACE
@@ -230,8 +231,8 @@ def _is_local(model: ModelReport) -> bool:
     if found is None:
         return False
     if region is not None and region.other_value is not None and found.tolerance is not None:
-        t, other = found.tolerance, region.other_value
-        if (abs(other) <= t) if region.level is None else (other * (1 + t) >= 1 and other <= 1 + t):
+        other = region.other_value
+        if is_inside(Estimate("bias" if region.level is None else "size", other, other, other), found.tolerance):
             return True
     wrong = [each.topic in PLACES for each in found.effects if each.within is False]
     return bool(wrong) and all(wrong)
