@@ -104,7 +104,7 @@ def find_roles(
     predictive, tool = finder.predictive()
     x, embedded = finder.inputs(external=external, predictive=predictive)
     error = getattr(predictive, "error", None)
-    target = (error,) if error else finder.target(dependence)
+    target = (error,) if error else finder.target(dependence, predictive)
     _require_different(columns, target, predictive)
     wide = set(x) if embedded and len(x) > 1 else set()
     wide |= {name for form in finder.forms for name in column_roles.columns_of(form.role)}
@@ -199,15 +199,19 @@ class _Finder:
         self.columns = columns
         self.options = options
         self.forms = naming_schemes.forms_of(columns.free)
-        self._uses_names_of_targets = False
 
-    def target(self, dependence: Sequence[str] = ()) -> tuple[str, ...]:
+    def target(
+        self, dependence: Sequence[str] = (), predictive: column_roles.Distributions | None = None
+    ) -> tuple[str, ...]:
+        """Return the columns of targets: as stated, with a known name, or those whose names the predictions have."""
         if self.options.truth:
             return ()
         if self.options.target:
             return self.columns.parse_list("target", self.options.target)
         found = self.columns.one_of("target", [name for name in TARGETS if name not in dependence])
-        return (found,) if found else tuple(self._by_target) if self._uses_names_of_targets else ()
+        if found:
+            return (found,)
+        return tuple(self._by_target) if predictive is not None and predictive == self._moments_by_target() else ()
 
     def id(self) -> str | None:
         if self.options.id:
@@ -300,7 +304,6 @@ class _Finder:
         """Return the role of means and standard deviations with the name of a target in theirs; None without them."""
         if not self._by_target:
             return None
-        self._uses_names_of_targets = True
         means, spreads = zip(*self._by_target.values(), strict=True)
         return column_roles.GaussianRole(means, spreads, "std", self.options.error_dist)
 
