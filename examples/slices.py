@@ -17,14 +17,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-JUDGED = ["--metrics", "zms", "--quiet"]
-ABOVE = ["--filter", "mean>117", "--filter", "mean<=233.09"]
 DATA = Path(__file__).with_name("diabetes.parquet")
 COMMANDS = (
     ["slices", "searched.parquet"],
-    ["evaluate", "others.parquet", "--filter", "mean<=117", "--filter", "std>52.7", *JUDGED],
-    [*("evaluate", "others.parquet", "--filter", "s5>-0.03", "--filter", "s5<=0.064"), *ABOVE, *JUDGED],
-    ["slices", "others.parquet", "--by", "mean:3", "--metrics", "coverage,zms", "--quiet"],
+    ["zms", "others.parquet", "--filter", "mean<=117", "--filter", "std>52.7", "--quiet"],
+    ["slices", "others.parquet", "--by", "mean:3", "--metrics", "width-factor,zms", "--quiet"],
 )
 
 

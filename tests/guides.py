@@ -37,8 +37,10 @@ def console(*commands: str, exit_code: int = 0) -> str:
 
 
 @functools.cache
-def picture(command: str, name: str, text: str) -> str:
+def picture(command: str, name: str, text: str, shown_in: str = "pictures") -> str:
     """Return the block of a command that draws a picture, and the picture, which is stored beside the guides.
+
+    The folder of pictures is as seen from the page.
 
     The hash in a comment shows ``cog --check`` that the stored picture is the one that the command draws.
     """
@@ -52,7 +54,7 @@ def picture(command: str, name: str, text: str) -> str:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(drawn)
     digest = hashlib.sha256(drawn).hexdigest()
-    return f"{_block('console', [f'$ {shown}'])}\n![{text}](pictures/{path.name})<!-- sha256 {digest} -->\n"
+    return f"{_block('console', [f'$ {shown}'])}\n![{text}]({shown_in}/{path.name})<!-- sha256 {digest} -->\n"
 
 
 @functools.cache

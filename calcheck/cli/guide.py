@@ -86,9 +86,10 @@ REFERENCE_PREFIX = "reference-"
 GROUPS: dict[str, tuple[str, ...]] = {
     "Tutorial": ("tutorial",),
     "How-to": (),
-    "Explanation": ("million-rows", "which-metric", "verdicts", "papers", "glossary"),
+    "Explanation": ("which-metric", "verdicts", "papers", "glossary"),
     "Reference": (),
 }  # Kinds of guides in the order of the list, each with its topics; other topics are references or how-to guides
+FORMER = dict.fromkeys(("states", "many-files", "million-rows"), "large-data")  # Topics that are part of another guide
 
 HIDDEN = re.compile(r"^(?P<code>```.*?^```$)|[ \t]*<!--.*?-->[ \t]*\n?", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -107,6 +108,7 @@ def show_guide(
         sys.stdout.write(_list(guides))
         return
     name = topic.removesuffix(".md")
+    name = FORMER.get(name, name)
     if name not in guides:
         raise OptionError(
             with_suggestion(f"there is no guide {topic!r}. Available guides: {', '.join(guides)}", topic, guides)

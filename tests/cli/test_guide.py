@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from calcheck.cli.guide import GROUPS, read_guides, strip_comments
+from calcheck.cli.guide import FORMER, GROUPS, read_guides, strip_comments
 
 
 def test_all_guides_are_listed_by_kind_with_their_first_sentence(calcheck):
@@ -26,6 +26,12 @@ def test_a_guide_is_plain_markdown_in_a_pipe(calcheck, topic):
     assert ended.code == 0
     assert ended.out == read_guides()["reference-files"]
     assert ended.out.startswith("# Files")
+
+
+@pytest.mark.parametrize("topic", FORMER)
+def test_the_name_of_a_former_guide_shows_the_guide_that_has_its_text(calcheck, topic):
+    assert topic not in read_guides()
+    assert calcheck("guide", topic).out == read_guides()[FORMER[topic]]
 
 
 def test_guides_do_not_show_comments():
