@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,14 +27,13 @@ from calcheck.inference.intervals import (
     clopper_pearson,
     effective_rows,
     no_interval,
-    rescale,
     too_few_effective_rows,
 )
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.inference.p_values_and_verdicts import zeta
 from calcheck.report import rejects
 from calcheck.statistics.groups import MeanTerm
-from calcheck.typing import Indices, Values
+from calcheck.typing import Indices, Mask, Values
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
@@ -46,6 +44,7 @@ Function = Callable[[Mapping[str, Values]], Values]
 
 MANY_ROWS = 500  # Minimum rows per bin for ABC limits: they differ from exact bootstrap limits by < 0.6 % of the width
 MIN_BINS = 5  # Minimum number of different bins for a verdict: of one bin, the interval misses 1 at 5 %
+SHARE = "share"  # Name of the column of shares of rows in bins
 FIRST_STREAM = 2  # Random stream number of the first bin; 0 and 1 resample all rows
 
 
@@ -133,31 +132,54 @@ def _details(
     return {"bins": lines}
 
 
-def share_by_abc(
-    bins: Binning, columns: Mapping[str, Values], function: Function, reference: float, confidence: float
-) -> float:
-    """Return the share of valid bins by ABC intervals, without resampling; NaN if no bin has an interval."""
-    low, high = limits_by_abc(bins, columns, function, confidence)
-    defined = np.isfinite(low) & np.isfinite(high)
-    return float(np.mean((low <= reference) & (reference <= high), where=defined)) if defined.any() else np.nan
+@dataclass(frozen=True, eq=False)
+class BinMoments:
+    """Moments of columns in each of k bins of a data set."""
+
+    names: tuple[str, ...]
+    moments: Moments  # Of the bins that have rows
+    filled: Mask  # (k,), whether a bin has rows
+    reference: float  # Statistic of a perfect model
+
+    @classmethod
+    def of(cls, bins: Binning, columns: Mapping[str, Values], reference: float = np.nan) -> BinMoments:
+        """Return the moments of columns in bins; if bins share rows, the shares are a column too."""
+        rows, share, ends = _members(bins)
+        names, values = tuple(columns), np.stack([column[rows] for column in columns.values()])
+        if (share != 1).any():
+            names, values = (*names, SHARE), np.concatenate([values * share, share[None]])
+        filled = np.diff(ends) > 0
+        return cls(names, Moments.from_parts(values, ends[np.append(True, filled)]), filled, reference)
 
 
-def limits_by_abc(
-    bins: Binning, columns: Mapping[str, Values], function: Function, confidence: float
-) -> tuple[Values, Values]:
-    """Return the limits of the ABC interval in each bin, (k,) each; NaN where there are no rows, or all are equal."""
-    rows, share, ends = _members(bins)
-    names, of_means = list(columns), function
-    values = np.stack([columns[name][rows] for name in names])
-    if (share != 1).any():
-        of_means = partial(_of_weighted_means, function, list(columns))
-        names, values = [*names, "share"], np.concatenate([values * share, share[None]])
-    values, of_means = rescale(values, names, of_means)
-    filled = np.diff(ends) > 0
-    parts = [Moments.from_values(values[:, start:end]) for start, end in pairwise(ends.tolist()) if end > start]
-    limits = np.full((2, len(filled)), np.nan)
-    limits[:, filled] = abc_limits(Moments.stack(parts), names, of_means, confidence)[:2]
+def abc_limits_by_bin(data_sets: Sequence[BinMoments], function: Function, confidence: float) -> tuple[Values, Values]:
+    """Return the limits of ABC intervals in each bin, (R, k) each, of R data sets with the same columns.
+
+    They are NaN where a bin has no rows, or all are equal.
+    """
+    names, filled = data_sets[0].names, np.stack([each.filled for each in data_sets])
+    of_means = partial(_of_weighted_means, function, names[:-1]) if SHARE in names else function
+    limits = np.full((2, *filled.shape), np.nan)
+    limits[:, filled] = abc_limits(Moments.stack([each.moments for each in data_sets]), names, of_means, confidence)[:2]
     return limits[0], limits[1]
+
+
+def shares_by_abc(data_sets: Sequence[BinMoments | None], function: Function, confidence: float) -> Values:
+    """Return the share of valid bins by ABC intervals, without resampling, in each of R data sets, (R,).
+
+    It is NaN for None, and if no bin has an interval.
+    """
+    shares = np.full(len(data_sets), np.nan)
+    for names in {each.names for each in data_sets if each}:
+        places, alike = zip(
+            *((n, each) for n, each in enumerate(data_sets) if each and each.names == names), strict=True
+        )
+        low, high = abc_limits_by_bin(alike, function, confidence)
+        defined, reference = np.isfinite(low) & np.isfinite(high), np.array([[each.reference] for each in alike])
+        valid = np.sum((low <= reference) & (reference <= high), axis=1, where=defined)
+        with np.errstate(invalid="ignore"):
+            shares[list(places)] = valid / defined.sum(axis=1)
+    return shares
 
 
 @cached
@@ -211,7 +233,7 @@ def _bin(
     """Return the value and the BCa interval of a bin; None where they are undefined."""
     if not len(share):  # Bin edges from other data may leave a bin empty
         return BinInterval(rows)
-    terms = {"share": MeanTerm(share), **{name: MeanTerm(share * column) for name, column in columns.items()}}
+    terms = {SHARE: MeanTerm(share), **{name: MeanTerm(share * column) for name, column in columns.items()}}
     statistic = Statistic(terms, len(share), partial(_of_weighted_means, function, list(columns)))
     estimate = statistic.estimate()
     if len(share) == 1:
@@ -236,7 +258,7 @@ def _within(found: BinInterval, limits: Bca) -> BinInterval:
 
 def _of_weighted_means(function: Function, names: Sequence[str], means: Mapping[str, Values]) -> Values:
     """Return a function of the means of columns weighted by the share of each row in a bin."""
-    return function({name: means[name] / means["share"] for name in names})
+    return function({name: means[name] / means[SHARE] for name in names})
 
 
 def _binomial_inference(

@@ -23,7 +23,7 @@ from calcheck.inference.metric_protocol import (
 )
 from calcheck.inference.p_values_and_verdicts import is_undecided, with_zeta, with_zeta_verdict, zeta
 from calcheck.statistics.groups import Means
-from calcheck.typing import Values
+from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
@@ -38,9 +38,10 @@ STEP = 1e-3  # Step of the numerical derivatives, in standard deviations of a ro
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The first three moments of c columns, in each of b data sets."""
+    """The first three moments of c columns, in each of b data sets, in units that are powers of two."""
 
     n: Values  # (b,), the number of rows
+    unit: Values  # (c, b), so that no power overflows; division by it is exact
     mean: Values  # (c, b)
     covariance: Values  # (c, c, b), the second central moments
     third: Values  # (c, c, c, b), the third central moments
@@ -48,15 +49,30 @@ class Moments:
     @classmethod
     def from_values(cls, columns: Values) -> Moments:
         """Return the moments of one data set with columns (c, n)."""
-        n = columns.shape[1]
-        mean = columns.mean(axis=1)
-        away = columns - mean[:, None]
+        n, unit = columns.shape[1], _powers_of_two(columns)
+        columns = columns / unit
+        mean = columns.mean(axis=1, keepdims=True)
+        away = columns - mean
         covariance, third = [], []
         for each in away:
             products = each * away
             covariance.append(products.mean(axis=1))
             third.append(products @ away.T / n)
-        return cls(np.array([n]), mean[:, None], np.array(covariance)[..., None], np.array(third)[..., None])
+        return cls(np.array([n]), unit, mean, np.array(covariance)[..., None], np.array(third)[..., None])
+
+    @classmethod
+    def from_parts(cls, columns: Values, ends: Indices) -> Moments:
+        """Return the moments of columns (c, n) in b parts of the rows, between b + 1 offsets; no part is empty."""
+        n, unit = np.diff(ends), _powers_of_two(columns)
+        columns = columns / unit
+        mean = np.add.reduceat(columns, ends[:-1], axis=1) / n
+        away = columns - np.repeat(mean, n, axis=1)
+        covariance, third = [], []
+        for each in away:
+            products = each * away
+            covariance.append(np.add.reduceat(products, ends[:-1], axis=1) / n)
+            third.append(np.add.reduceat(products[:, None] * away, ends[:-1], axis=2) / n)
+        return cls(n, np.repeat(unit, len(n), axis=1), mean, np.array(covariance), np.array(third))
 
     @classmethod
     def stack(cls, parts: Sequence[Moments]) -> Moments:
@@ -83,7 +99,7 @@ def abc_limits(moments: Moments, names: Sequence[str], function: Function, confi
     n, mean, covariance = moments.n, moments.mean, moments.covariance
 
     def at(shifts: Values) -> Values:
-        return function(dict(zip(names, np.moveaxis(mean + shifts, -2, 0), strict=True)))
+        return function(dict(zip(names, np.moveaxis(moments.unit * (mean + shifts), -2, 0), strict=True)))
 
     with np.errstate(all="ignore"):
         steps = STEP * np.sqrt(np.diagonal(covariance).T)[:, None] * np.eye(len(names))[:, :, None]  # (c, c, b)
@@ -112,18 +128,20 @@ def _roots(covariance: Values) -> Values:
     return np.asarray(STEP * np.moveaxis(scaled, 0, -1).swapaxes(0, 1))
 
 
-def rescale(values: Values, names: Sequence[str], function: Function) -> tuple[Values, Function]:
-    """Return columns, (c, n), divided by powers of two, which is exact, and the function of their means."""
-    scales = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=1, initial=0.0))[1])
-    by_name = dict(zip(names, scales.tolist(), strict=True))
-    return values / scales[:, None], lambda means: function({name: by_name[name] * means[name] for name in names})
+def _powers_of_two(columns: Values) -> Values:
+    """Return the smallest power of two above each of c columns (c, n), (c, 1)."""
+    return np.asarray(np.ldexp(1.0, np.frexp(np.abs(columns).max(axis=1, initial=0.0, keepdims=True))[1]))
 
 
 def abc(statistic: Statistic, confidence: float) -> Bca:
     """Return the ABC interval of a function of column means."""
     names = tuple(statistic.terms)
-    values, function = rescale(statistic.columns.T, names, lambda means: statistic.of_means(Means(means, statistic.n)))
-    found = abc_limits(Moments.from_values(values), names, function, confidence)
+    found = abc_limits(
+        Moments.from_values(statistic.columns.T),
+        names,
+        lambda means: statistic.of_means(Means(means, statistic.n)),
+        confidence,
+    )
     low, high, correction, acceleration = (float(each[0]) for each in found)
     return Bca(low, high, correction, acceleration)
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
@@ -61,6 +61,19 @@ class HasQuickStatistic(Protocol):
 
     def quick_statistic(self, fit: Any, source: Source, run: Run) -> float:
         """Return the statistic of the data or of a replicate."""
+        ...
+
+
+@runtime_checkable
+class HasMoments(Protocol):
+    """A metric whose quick statistic follows from moments of the rows, and is cheaper for many data sets together."""
+
+    def moments(self, fit: Any, source: Source) -> Any:
+        """Return the moments of the data or of a replicate."""
+        ...
+
+    def quick_statistics(self, moments: Sequence[Any], run: Run) -> Values:
+        """Return the statistic of each data set; NaN for None."""
         ...
 
 

@@ -171,18 +171,20 @@ class SimulatesNull(Protocol):
 
 def replicate_value(
     computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric], replicate: Source, run: Run
-) -> float:
-    """Return the metric of a replicate, or its quick statistic if it has one; NaN where it is undefined."""
+) -> Any:
+    """Return the metric of a replicate, its quick statistic, or its moments; NaN or None where it is undefined."""
     metric, bands = computed.metric, computed.bands
     try:
         fit = _refit(computed, replicate, run)
-        if metric_protocol.implements(metric, metric_protocol.HasQuickStatistic):
+        if metric_protocol.implements(metric, metric_protocol.HasMoments):
+            rows, value = None, metric.moments(fit, replicate)
+        elif metric_protocol.implements(metric, metric_protocol.HasQuickStatistic):
             rows, value = None, metric.quick_statistic(fit, replicate, run)
         else:
             rows = metric.evaluate(fit, replicate, run)
             value = null_statistic_of(metric, rows).estimate()
     except (DataError, NumericalError):
-        return np.nan
+        return None if metric_protocol.implements(metric, metric_protocol.HasMoments) else np.nan
     if bands is not None and not bands.is_complete and metric_protocol.implements(metric, metric_protocol.HasCurves):
         with suppress(DataError, NumericalError):
             bands.add(metric.curves(metric_protocol.CurveData(fit, replicate, run, rows)))
@@ -237,15 +239,25 @@ def replicate_values(
     stage: str,
 ) -> list[metric_protocol.NullDistribution]:
     """Return the null distributions of metrics from replicates, one replicate at a time."""
-    quiet, values = run.quiet(), np.empty((len(computed), len(simulation)))
-    for number, rows in enumerate(simulation):
-        replicate = InMemory(rows)
-        with np.errstate(all="ignore"):
-            values[:, number] = [replicate_value(each, replicate, quiet) for each in computed]
-        run.progress(stage, (number + 1) / len(simulation))
+    quiet, found = run.quiet(), []
     with np.errstate(all="ignore"):
-        data_values = [_quick_statistic(each, InMemory(simulation.rows), quiet) for each in computed]
-    return [metric_protocol.NullDistribution(line, quick) for line, quick in zip(values, data_values, strict=True)]
+        for number, rows in enumerate(simulation):
+            replicate = InMemory(rows)
+            found.append([replicate_value(each, replicate, quiet) for each in computed])
+            run.progress(stage, (number + 1) / len(simulation))
+        return [
+            metric_protocol.NullDistribution(
+                _statistics(each.metric, line, quiet), _quick_statistic(each, InMemory(simulation.rows), quiet)
+            )
+            for each, line in zip(computed, zip(*found, strict=True), strict=True)
+        ]
+
+
+def _statistics(metric: metric_protocol.InferableMetric, found: Sequence[Any], run: Run) -> Values:
+    """Return the statistics of replicates, (R,), from what :func:`replicate_value` returns of each."""
+    if metric_protocol.implements(metric, metric_protocol.HasMoments):
+        return metric.quick_statistics(found, run)
+    return np.array(found)
 
 
 def _quick_statistic(

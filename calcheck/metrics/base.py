@@ -400,10 +400,10 @@ class BinnedMetric(Metric["Binning"]):
     def _intervals(fit: Binning, rows: Predictions, confidence: float, spread: Curve) -> Curve:
         """Return the bootstrap intervals of the observed spread in each bin, in place of bands of perfect models."""
         columns = {"squared_error": zscores.errors(rows) ** 2}
-        low, high = binned_validity.limits_by_abc(
-            fit, columns, lambda means: np.sqrt(means["squared_error"]), confidence
+        low, high = binned_validity.abc_limits_by_bin(
+            [binned_validity.BinMoments.of(fit, columns)], lambda means: np.sqrt(means["squared_error"]), confidence
         )
-        return replace(spread, name="spread-intervals", low=curves.plain(low), high=curves.plain(high))
+        return replace(spread, name="spread-intervals", low=curves.plain(low[0]), high=curves.plain(high[0]))
 
 
 def inapplicable_reason(metric: type[Metric[Any]], rows: Predictions) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -18,6 +18,7 @@ from calcheck.result_details import BinnedDetails, RceDetails, ValidBinsDetails,
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
+    from calcheck.inference.binned_validity import BinMoments
     from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve
@@ -277,8 +278,15 @@ class ValidBinsMetric(BinnedMetric):
 
     def quick_statistic(self, fit: Binning, source: Source, run: Run) -> float:
         """Return the share of valid bins by ABC intervals, which need no resamples."""
-        columns, reference = self.bin_means(source.predictions())
-        return binned_validity.share_by_abc(fit, columns, self.bin_statistic, reference, run.confidence)
+        return float(self.quick_statistics([self.moments(fit, source)], run)[0])
+
+    def moments(self, fit: Binning, source: Source) -> BinMoments:
+        """Return the moments of each bin."""
+        return binned_validity.BinMoments.of(fit, *self.bin_means(source.predictions()))
+
+    def quick_statistics(self, moments: Sequence[BinMoments | None], run: Run) -> Values:
+        """Return the share of valid bins of each data set."""
+        return binned_validity.shares_by_abc(moments, self.bin_statistic, run.confidence)
 
     def curves(self, shown: CurveData[Binning]) -> tuple[Curve, ...]:
         """Return the statistic of each bin."""

@@ -11,7 +11,7 @@ from scipy import stats
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.inference.binned_validity import share_by_abc
+from calcheck.inference.binned_validity import BinMoments, shares_by_abc
 from calcheck.inference.intervals import Moments, abc_limits
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
@@ -54,6 +54,11 @@ def by_weights(statistic, n, confidence):
 
 def ratio(means):
     return 1 - np.sqrt(means["a"] / means["b"])
+
+
+def share_by_abc(bins, columns, function, reference, confidence):
+    """Return the share of valid bins of one data set."""
+    return shares_by_abc([BinMoments.of(bins, columns, reference)], function, confidence)[0]
 
 
 def limits_of(columns, function, confidence):
