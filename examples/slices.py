@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 DATA = Path(__file__).with_name("diabetes.parquet")
 COMMANDS = (
     ["slices", "searched.parquet"],
-    ["zms", "others.parquet", "--filter", "mean<=117", "--filter", "std>52.7", "--quiet"],
     ["slices", "others.parquet", "--by", "mean:3", "--metrics", "width-factor,zms", "--quiet"],
 )
 
