@@ -78,7 +78,10 @@ NULL_TOLERANCE = 0.1  # maximum error relative to the standard deviation under t
 MANY_ROWS = 6000  # maximum rows at which exact sums cost less than the search for a low-rank kernel
 FEW_ROWS = 512  # maximum rows at which a whole factor of the kernel matrix is as good as one of low rank
 RANKS = (64, 128, 256, 512)  # numbers of landmarks for replicates, tried in order
-MISSED = 1e-3  # maximum standard deviation of what they miss, relative to that under the null
+# Maximum standard deviation of what they miss, relative to that under the null; data and replicates miss the same, so
+# that p is exact, and 199 replicates know the mean to 7 % of it
+MISSED = 1e-2
+OMITTED = 5e-3  # The same of the directions of little variance
 CHECKED_ROWS = 1_024  # rows on which it is measured
 SIGNS = 16  # random sign vectors that estimate the null standard deviation, to within a third
 BLOCK_BYTES = 1 << 26  # kernel values per block
@@ -196,13 +199,7 @@ class LowRankGram(Pairs):
     def __init__(self, features: Nystroem, x: Values, run: Run) -> None:
         self._features, self.n = features, len(x)
         self._array = backend(run.device, "float64")
-        bytes_per_row = features.rank * self._array.itemsize
-        self._blocks = RowBlocks(  # kernel values with the landmarks, (b, M)
-            self.n,
-            max(1, BLOCK_BYTES // bytes_per_row),
-            lambda rows: features.values(self._array.asarray(x[rows])),
-            cached=self.n * bytes_per_row <= run.memory // CACHE_DIVISOR,
-        )
+        self._blocks = _row_blocks(features.values, features.rank, x, run)  # kernel values with the landmarks, (b, M)
         squares = [self._array.xp.sum(features.of_values(block) ** 2, axis=1) for _, block in self._blocks]
         self._diagonal = self._array.to_numpy(features.kernel.diagonal(self._array.asarray(x)))
         self.residual = self._diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
@@ -231,12 +228,6 @@ class LowRankGram(Pairs):
             inner = inner + block.T @ self._array.asarray(columns[rows])
         return self._array.to_numpy(self._features.of_values(inner.T).T)
 
-    def along(self, turn: Values) -> RowBlocks:
-        """Return W Z^T in single precision, (k, b), for blocks of rows, given W (k, M)."""
-        return self._blocks.map(
-            lambda block: (turn @ self._array.to_numpy(self._features.of_values(block)).T).astype(np.float32)
-        )
-
     def outer(self, weights: Values) -> Values:
         """Return Z W, (n, c), for weights W (M, c)."""
         columns = self._features.to_values(self._array.asarray(weights))
@@ -255,14 +246,22 @@ class LowRankGram(Pairs):
         return np.array(found)
 
 
+def _row_blocks(function: Callable[[Array], Array], rank: int, x: Values, run: Run) -> RowBlocks:
+    """Return the blocks (b, M) of a function of inputs (n, d), cached if they are small."""
+    array = backend(run.device, "float64")
+    bytes_per_row, n = rank * array.itemsize, len(x)
+    height, cached = max(1, BLOCK_BYTES // bytes_per_row), n * bytes_per_row <= run.memory // CACHE_DIVISOR
+    return RowBlocks(n, height, lambda rows: function(array.asarray(x[rows])), cached=cached)
+
+
 @dataclass(frozen=True, eq=False)
 class LowRankForm:
     """A form W Z^T of Nyström features Z, for replicates: data and replicates miss the same."""
 
-    parts: RowBlocks  # W Z^T, (M, b) for blocks of rows, in single precision
-    residual: Values  # (n,), what Z Z^T misses of the diagonal of K, times the weight of K
-    missed: float  # Standard deviation of what is missed of the form, relative to that under the null
-    rank: int  # M
+    parts: RowBlocks  # W Z^T, (k, b) for blocks of rows, in single precision
+    residual: Values  # (n,), what W Z^T misses of the diagonal of the form
+    missed: float  # Standard deviation of what Z misses of the form, relative to that under the null
+    rank: int  # Number of landmarks, M
 
     @property
     def details(self) -> PairsDetails:
@@ -279,22 +278,37 @@ def low_rank_form(
     *,
     diagonal: bool = False,  # Whether pairs of a row with itself are in the form
 ) -> LowRankForm | None:
-    """Return the smallest low-rank form that misses little off the diagonal of K, or the largest; None for few rows."""
-    landmarks, found = LandmarkSamples(kernel, x, run), None
-    some = landmarks.checked[:: -(-len(landmarks.checked) // CHECKED_ROWS)]
+    """Return the smallest low-rank form that misses little off the diagonal of K, or the largest; None for few rows.
+
+    W is turned to the principal directions of the form, and those of little variance are omitted.
+    """
+    landmarks, array = LandmarkSamples(kernel, x, run), backend(run.device, "float64")
+    some = array.asarray(x[landmarks.checked[:: -(-len(landmarks.checked) // CHECKED_ROWS)]])
+    exact, found = array.to_numpy(kernel.gram(some, some)), None
     for features in landmarks.features(tuple(rank for rank in RANKS if 2 * rank <= len(x))):
-        pairs = LowRankGram(features, x, run)
-        inner, z = pairs.gram(), np.asarray(features(x[some]))
-        turn = whiten(inner)
-        residual = weight * np.maximum(pairs.residual, 0)
-        others = np.asarray(kernel.gram(x[some], x[some])) - z @ z.T
+        z, blocks = array.to_numpy(features(some)), _row_blocks(features, features.rank, x, run)
+        inner, squares = np.zeros((features.rank, features.rank)), list[Values]()
+        for _, part in blocks:
+            block = array.to_numpy(part)
+            inner += block.T @ block
+            squares.append(np.einsum("ij,ij->i", block, block))
+        residual = np.maximum(array.to_numpy(kernel.diagonal(array.asarray(x))) - np.concatenate(squares), 0)
+        turn, others = whiten(inner), exact - z @ z.T
         np.fill_diagonal(others, 0.0)
-        size = math.hypot(float(np.linalg.norm(turn @ inner @ turn.T)), float(np.linalg.norm(residual)) * diagonal)
+        sizes, axes = np.linalg.eigh(turn @ inner @ turn.T)
+        size = math.hypot(float(np.linalg.norm(sizes)), weight * float(np.linalg.norm(residual)) * diagonal)
         missed = weight * float(np.linalg.norm(others)) * len(x) / len(some) / size if size else 0.0
-        found = LowRankForm(pairs.along(turn), residual, missed, features.rank)
+        omitted = np.count_nonzero(np.cumsum(sizes**2) <= (OMITTED * size) ** 2)
+        minor, major = np.split(axes.T @ turn, [omitted])
+        found = blocks, minor, major, weight * residual, missed
         if missed <= MISSED:
             break
-    return found
+    if found is None:
+        return None
+    blocks, minor, major, residual, missed = found
+    residual += np.concatenate([np.sum((minor @ array.to_numpy(block).T) ** 2, axis=0) for _, block in blocks])
+    parts = blocks.map(lambda block: (major @ array.to_numpy(block).T).astype(np.float32))
+    return LowRankForm(parts, residual, missed, major.shape[1])
 
 
 @dataclass(eq=False)
