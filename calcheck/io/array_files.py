@@ -15,7 +15,7 @@ from calcheck.core.validation import require_different
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.run import available_memory
 from calcheck.io.arrow_columns import MemoryTable
-from calcheck.io.dataframes import common_length, rows_first
+from calcheck.io.dataframes import common_length, list_column, rows_first
 from calcheck.io.files import File
 from calcheck.typing import AnyArray
 
@@ -55,28 +55,31 @@ class ArrayTable:
 
     @property
     def rows(self) -> int:
-        """The number of rows of the first array."""
         return len(next(iter(self._arrays.values())))
 
     def nbytes(self, columns: Sequence[str]) -> int:
-        """Return the bytes of some columns."""
         return sum(self._arrays[name].nbytes for name in columns)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield batches of rows of some columns."""
         yield from MemoryTable(pa.table({name: _column(self._arrays[name]) for name in columns})).batches(columns)
 
 
 def npy_table(file: File) -> ArrayTable:
     """Open a .npy file; its array is the column ``embedding``."""
-    return ArrayTable({"embedding": _loaded(file)})
+    if file.content_starts(ZIP):
+        raise DataError("the file is an archive of arrays. Name it .npz, or pass --input-format npz")
+    with file.open() as stream:
+        return ArrayTable({"embedding": _array(stream, "the file")})
 
 
 def npz_table(file: File) -> ArrayTable:
     """Open a .npz file; its named arrays are the columns."""
     with file.open() as stream, zipfile.ZipFile(stream) as archive:
         listed = archive.infolist()
-        _require_one_archive(stream, archive)
+        places = [member.header_offset for member in listed]
+        stream.seek(-ZIP_END_BYTES - len(archive.comment), 2)  # zipfile reads only the last of several archives
+        if stream.read(len(ZIP_END)) != ZIP_END or min(places, default=0):
+            raise DataError("other bytes precede or follow the archive. Were files appended? Pass them as two files")
         members, unpacked = [member.filename for member in listed], sum(member.file_size for member in listed)
         if any(member.endswith(".pkl") for member in members):
             raise DataError("the archive holds a pickle, unsafe to load: it can run any code. Export to Parquet")
@@ -90,22 +93,6 @@ def npz_table(file: File) -> ArrayTable:
             with archive.open(member) as packed:
                 arrays[member.removesuffix(SUFFIX)] = _array(packed, f"its member {member!r}")
     return ArrayTable(arrays)
-
-
-def _require_one_archive(stream: BufferedIOBase, archive: zipfile.ZipFile) -> None:
-    """Raise if other bytes precede or follow the archive: only the last of several is read."""
-    places = [member.header_offset for member in archive.infolist()]
-    stream.seek(-ZIP_END_BYTES - len(archive.comment), 2)
-    if stream.read(len(ZIP_END)) != ZIP_END or min(places, default=0):
-        raise DataError("other bytes precede or follow the archive. Were files appended? Pass them as two files")
-
-
-def _loaded(file: File) -> AnyArray:
-    """Return the array of a .npy file."""
-    if file.content_starts(ZIP):
-        raise DataError("the file is an archive of arrays. Name it .npz, or pass --input-format npz")
-    with file.open() as stream:
-        return _array(stream, "the file")
 
 
 def _array(stream: BufferedIOBase | IO[bytes], name: str) -> AnyArray:
@@ -129,11 +116,9 @@ def _numeric(values: AnyArray) -> AnyArray:
 
 def _column(values: AnyArray) -> pa.Array:
     """Return an array (n,) or (n, ...) as an Arrow column; draws of several targets, (n, m, t), are lists of lists."""
-    column = pa.array(np.ascontiguousarray(values).reshape(-1))
-    inner = values.shape[1:] if values.ndim == VECTORS_OF_DRAWS else (math.prod(values.shape[1:]),)
-    for length in reversed(inner if values.ndim > 1 else ()):
-        column = pa.FixedSizeListArray.from_arrays(column, length)
-    return column
+    if values.ndim > VECTORS_OF_DRAWS:
+        values = values.reshape(len(values), math.prod(values.shape[1:]))
+    return list_column(values)
 
 
 LENGTH_BYTES = 8  # Size of the header length, little-endian

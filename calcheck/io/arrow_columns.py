@@ -137,7 +137,7 @@ def _floats(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> Floats:
 
 def to_floats(column: pa.ChunkedArray, name: str) -> Values:
     """Return a column as floats (n,); nulls become NaN, and text with leading zeros is converted too."""
-    column = _decoded(column)
+    column = decoded(column)
     if is_text(column.type):
         return _numbers_of_text(column, name)
     if not is_number(column.type):
@@ -178,14 +178,14 @@ def _numbers_of_text(column: pa.ChunkedArray, name: str) -> Values:
     return values
 
 
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a categorical column as the values of its categories; other columns are unchanged."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def to_scalars(column: pa.ChunkedArray) -> AnyArray:
     """Return a scalar column (n,) with its type: integers stay integers, text stays text, nulls become None."""
-    column = _decoded(column)
+    column = decoded(column)
     if pa.types.is_time(column.type):
         column = column.cast(pa.string())  # Python's time type has no nanoseconds
     if column.null_count and not pa.types.is_temporal(column.type):
@@ -197,7 +197,7 @@ def to_scalars(column: pa.ChunkedArray) -> AnyArray:
 
 def sort_keys(column: pa.ChunkedArray, name: str) -> AnyArray:
     """Return a column to sort or group by, (n,): numbers, times, booleans or texts; missing are NaN, NaT or None."""
-    column = _decoded(column)
+    column = decoded(column)
     if is_text(column.type) or (pa.types.is_boolean(column.type) and column.null_count):
         text = column.cast(pa.string())
         return to_scalars(pc.if_else(pc.equal(text, ""), None, text))
@@ -238,7 +238,7 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return keys as text that compares across types, (n,): 1.0 as 1, midnight as a date; nulls stay null."""
     if not is_scalar(column.type):
         raise DataError(f"a column of {column.type} cannot hold keys: a key must be one number, text or date per row")
-    column = _decoded(column)
+    column = decoded(column)
     if is_text(column.type):
         return _moments(column.cast(pa.string()))
     if pa.types.is_timestamp(column.type):
@@ -255,7 +255,7 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def times(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return times or dates in microseconds without a zone, in UTC if they had one, (n,); nulls stay null."""
-    return _decoded(column).cast(pa.timestamp("us"), safe=False)
+    return decoded(column).cast(pa.timestamp("us"), safe=False)
 
 
 def to_matrix(column: pa.ChunkedArray, name: str) -> Floats:
@@ -364,20 +364,16 @@ class MemoryTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
         return plain_schema(self.table.schema)
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return len(self.table)
 
     def nbytes(self, columns: Sequence[str]) -> int:
-        """Return the approximate bytes of some columns as arrays."""
         return int(self.table.select(list(columns)).nbytes)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield batches of rows of some columns."""
         table = self.table.select(list(columns))
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * len(table) // max(1, table.nbytes)))
         for start in range(0, max(len(table), 1), rows):

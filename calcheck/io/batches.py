@@ -7,12 +7,12 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from calcheck.core.lazy_inputs import Inputs, LazyInputs
+from calcheck.core.lazy_inputs import LazyInputs
 from calcheck.core.validation import finite_rows
 from calcheck.distributions import Predictive
 from calcheck.distributions.samples import LazyPredictive
@@ -133,19 +133,21 @@ class Scan:
     _valid: int = field(default=0, init=False)
     _file_stop: int = field(default=0, init=False)
 
-    def select_inputs(self) -> Self:
-        """Return a scan of the inputs, and of all columns that determine which rows are dropped."""
-        if self.lenient:
-            return replace(self)
+    def inputs(self) -> Generator[Floats]:
+        """Read the inputs again, in batches."""
         roles = replace(self.roles, target=(), predictive=None, id=None, keys=())
-        return replace(self, roles=roles, narrow=None, also=(), truth=None)
+        for batch in self._again(roles=roles).batches():
+            yield batch.inputs()
 
-    def select_predictive(self) -> Self:
-        """Return a scan of the distributions, and of all columns that determine which rows are dropped."""
-        if self.lenient:
-            return replace(self)
+    def distributions(self) -> Iterator[Predictive]:
+        """Read the distributions again, in batches."""
         roles = replace(self.roles, target=(), x=(), id=None, keys=())
-        return replace(self, roles=roles, narrow=None, also=(), truth=None, embedding=None)
+        again = self._again(roles=roles, embedding=None)
+        return (batch.predictive for batch in again.batches() if batch.predictive is not None)
+
+    def _again(self, **changes: Any) -> Self:
+        """Return a scan of fewer columns, with all that determine which rows are dropped."""
+        return replace(self) if self.lenient else replace(self, narrow=None, also=(), truth=None, **changes)
 
     @property
     def _extra(self) -> tuple[str, ...]:
@@ -196,9 +198,13 @@ class Scan:
         wanted = [*columns_read(self.roles, self._extra), *self.roles.keys, *filters.columns]
         wanted += [key for joined in (self.embedding, self.truth) if joined for key in joined.keys]
         self.read = 0
+        # Pieces limit the memory of inputs joined from another file
+        values = None if self.embedding is None else self.embedding.values
+        most = None if values is None else max(1, self.file.limits.joined_bytes // max(1, values[:1].nbytes))
         names = list(dict.fromkeys(wanted)) or self.layout.table.schema.names[:1]  # a table without columns has no rows
         for table in read_batches(self.file, self.layout.table, names):
-            for piece in self._in_pieces(table):
+            size = most or max(1, len(table))
+            for piece in (table.slice(start, size) for start in range(0, max(1, len(table)), size)):
                 mask = filters.mask(piece)
                 first = self.start + self.read
                 units = range(first, first + len(piece)) if mask is None else first + np.flatnonzero(mask)
@@ -206,13 +212,6 @@ class Scan:
                 passed = piece if mask is None else piece.filter(pa.array(mask))
                 filters.require_one_of_each(passed, seen)
                 yield passed, units
-
-    def _in_pieces(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Yield pieces of a table that limit the memory of inputs joined from another file."""
-        values = None if self.embedding is None else self.embedding.values
-        size = len(table) if values is None else max(1, self.file.limits.joined_bytes // max(1, values[:1].nbytes))
-        for start in range(0, max(len(table), 1), max(size, 1)):
-            yield table.slice(start, size)
 
     def _batch(self, table: pa.Table, units: Places) -> Predictions | None:
         """Return the predictions of a batch of rows; None if all rows are dropped."""
@@ -310,27 +309,13 @@ def load_all(scan: Scan) -> tuple[Predictions, Scan]:
         batches.append(batch.without(*deferred) if deferred else batch)
     rows = concat_batches(batches)
     if first is not None:
-        rows = replace(rows, predictive=LazyPredictive(lambda: _distributions(scan), first, len(rows)))
-    return (replace(rows, x=_eager_or_lazy_inputs(scan, len(rows))) if large else rows), eager
-
-
-def _eager_or_lazy_inputs(scan: Scan, count: int) -> Inputs:
-    """Return the inputs of all rows: loaded, or left on disk if they are larger than the limit."""
-    with closing(_inputs(scan)) as blocks:
-        first = next(blocks)
-    lazy = LazyInputs(lambda: _inputs(scan), (count, first.shape[1]), first.dtype)
-    return lazy if lazy.nbytes > scan.file.limits.input_bytes else lazy.load()
-
-
-def _inputs(scan: Scan) -> Generator[Floats]:
-    """Read the inputs again, in batches."""
-    for batch in scan.select_inputs().batches():
-        yield batch.inputs()
-
-
-def _distributions(scan: Scan) -> Iterator[Predictive]:
-    """Read the distributions again, in batches."""
-    return (batch.predictive for batch in scan.select_predictive().batches() if batch.predictive is not None)
+        rows = replace(rows, predictive=LazyPredictive(scan.distributions, first, len(rows)))
+    if large:
+        with closing(scan.inputs()) as blocks:
+            block = next(blocks)
+        inputs = LazyInputs(scan.inputs, (len(rows), block.shape[1]), block.dtype)
+        rows = replace(rows, x=inputs if inputs.nbytes > scan.file.limits.input_bytes else inputs.load())
+    return rows, eager
 
 
 def fits_in_memory(predictive: Predictive) -> bool:
@@ -345,20 +330,15 @@ def concat_batches(batches: list[Predictions]) -> Predictions:
     """Concatenate batches; row numbers are dropped if they are 0, 1, … and there are targets."""
     if not batches:
         raise DataError("there are no rows")
-    if batches[0].y is not None and _is_consecutive(batches):
+    stops = accumulate(map(len, batches))
+    if batches[0].y is not None and all(
+        np.array_equal(batch.row_numbers(), np.arange(stop - len(batch), stop))
+        for batch, stop in zip(batches, stops, strict=True)
+    ):
         batches = [copy(batch) for batch in batches]  # already validated
         for batch in batches:
             object.__setattr__(batch, "row", None)
     return concat(batches)
-
-
-def _is_consecutive(batches: list[Predictions]) -> bool:
-    """Return whether the row numbers are 0, 1, …."""
-    stops = accumulate(map(len, batches))
-    return all(
-        np.array_equal(batch.row_numbers(), np.arange(stop - len(batch), stop))
-        for batch, stop in zip(batches, stops, strict=True)
-    )
 
 
 def _complete_rows(arrays: Mapping[str, AnyArray], others: Iterable[AnyArray]) -> Mask:

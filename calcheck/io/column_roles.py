@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -33,7 +34,6 @@ FILE_ROLES: dict[Contents, FileRole] = {
     "sample": "sample",
     "inputs": "evaluation_points",
 }  # The role of a file in reports, by what is read from it
-"""The arrays of limits of intervals."""
 SHAPE_UNKNOWN = (
     "the file does not state the error distribution: p-values and the score of a perfect model assume a normal one"
     " (pass --error-dist normal or --error-dist t6)"
@@ -113,9 +113,15 @@ class IntervalsRole:
     def arrays(self, table: pa.Table) -> Arrays:
         """Return the limits, (n, k) each, and the point predictions, (n,), if there are any."""
         point = {} if self.point is None else {"point": to_floats(table[self.point], self.point)}
-        if self.packed:
-            return {**_split_limits(to_matrix(table[self.lower[0]], self.lower[0]), self), **point}
-        return {"lower": _matrix(table, self.lower), "upper": _matrix(table, self.upper), **point}
+        if not self.packed:
+            return {"lower": _matrix(table, self.lower), "upper": _matrix(table, self.upper), **point}
+        both, levels = to_matrix(table[self.lower[0]], self.lower[0]), len(self.levels)  # all lower limits come first
+        if both.shape[1] != 2 * levels:
+            raise DataError(
+                f"column {self.lower[0]!r} has {both.shape[1]} limits per row, and --level names {levels}. Pass the"
+                " level of each interval, in their order; each has two limits"
+            )
+        return {"lower": both[:, :levels], "upper": both[:, levels:], **point}
 
 
 Distributions: TypeAlias = GaussianRole | ResidualRole | ParametersRole | SamplesRole | QuantilesRole | IntervalsRole
@@ -238,7 +244,9 @@ class Roles:
                 arguments = ["--error", error] if error else arguments
                 arguments += ["--dist", convention.spelling]
                 for name, group in columns.items():
-                    arguments += ["--param", f"{name}={_ordered_pattern(group, names) or ','.join(group)}"]
+                    ordered = sorted(group, key=natural) == list(group)  # as patterns are read
+                    pattern = pattern_of(group, names) if ordered else None
+                    arguments += ["--param", f"{name}={pattern or ','.join(group)}"]
             case QuantilesRole(columns, _):
                 arguments += ["--quantiles", pattern_of(columns, names) or ",".join(columns)]
             case IntervalsRole():
@@ -250,13 +258,11 @@ class Roles:
                 pass
         observed = {} if self.observed is None else self.observed.arguments()
         arguments += [word for name, given in observed.items() for word in (f"--{name}", given)]
-        return [*arguments, *self._explicit_inputs(names)]
-
-    def _explicit_inputs(self, names: list[str]) -> list[str]:
-        """Return the options that specify inputs and keys."""
-        pattern = pattern_of(self.x, names) or ",".join(self.x) if self.x else ""
-        inputs = ["--embedding", pattern] if self.has_embedding else ["--inputs", ",".join(self.x)]
-        return [*(inputs if self.x else []), *(["--id", self.id] if self.id else [])]
+        listed = ",".join(self.x)
+        if self.x:
+            embedding = ["--embedding", pattern_of(self.x, names) or listed]
+            arguments += embedding if self.has_embedding else ["--inputs", listed]
+        return [*arguments, "--id", self.id] if self.id else arguments
 
 
 def _listed(levels: tuple[float, ...]) -> str:
@@ -280,21 +286,11 @@ def pattern_of(columns: tuple[str, ...], names: list[str]) -> str | None:
     if len(columns) == 1:
         return columns[0]
     stem = re.sub(r"\d+$", "", columns[0])
-    for pattern in (f"{stem}*", f"{stem}[0-9]*", f"{_common_start(columns)}*"):
+    start = commonprefix(columns)  # noqa: RUF071 - of names, not of paths
+    for pattern in (f"{stem}*", f"{stem}[0-9]*", f"{start}*"):
         if {name for name in names if fnmatchcase(name, pattern)} == set(columns):
             return pattern
     return None
-
-
-def _ordered_pattern(columns: tuple[str, ...], names: list[str]) -> str | None:
-    """Return :func:`pattern_of` columns that are in the order in which patterns are read."""
-    return pattern_of(columns, names) if sorted(columns, key=natural) == list(columns) else None
-
-
-def _common_start(names: tuple[str, ...]) -> str:
-    """Return the longest common prefix."""
-    first, last = min(names), max(names)
-    return first[: next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
 
 
 DF = 6.0  # Degrees of freedom of Student-t errors: typical tails of machine-learning errors [ZMS]
@@ -313,64 +309,52 @@ def columns_read(roles: Roles, also: Iterable[str] = ()) -> list[str]:
 def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
     """Return the array of each role: (n,), or (n, t) for several targets; x is (n, d)."""
     arrays: Arrays = {"y": _columns(table, roles.target)} if roles.target else {}
-    arrays |= _predictive_arrays(table, roles.predictive)
+    match roles.predictive:
+        case GaussianRole(mean=mean, spread=spread, kind=kind):
+            arrays |= {"mean": _columns(table, mean), kind: _columns(table, spread)}
+        case ResidualRole(spread=spread, kind=kind):
+            arrays[kind] = to_floats(table[spread], spread)
+        case ParametersRole(convention, columns, error):
+            reader = _matrix if convention.grouped else _columns
+            arrays |= {name: reader(table, group) for name, group in columns.items()}
+            if error and convention.location:
+                arrays[convention.location] = np.zeros(len(table))
+        case QuantilesRole(columns, _):
+            arrays["quantiles"] = _matrix(table, columns)
+        case IntervalsRole() as role:
+            arrays |= role.arrays(table)
+        case SamplesRole(groups):
+            arrays["samples"] = _draws([_samples(table, group) for group in groups])
+        case None:
+            pass
     observed = () if roles.observed is None else roles.observed.columns
     arrays |= {name: to_floats(table[name], name) for name in observed}
     return {**arrays, "x": _inputs(table, roles)} if roles.x else arrays
 
 
-def _predictive_arrays(table: pa.Table, role: Distributions | None) -> Arrays:
-    """Return the arrays that describe the distributions, by name."""
-    arrays: Arrays = {}
-    match role:
-        case GaussianRole(mean=mean, spread=spread, kind=kind):
-            arrays = {"mean": _columns(table, mean), kind: _columns(table, spread)}
-        case ResidualRole(spread=spread, kind=kind):
-            arrays = {kind: to_floats(table[spread], spread)}
-        case ParametersRole(convention, columns, error):
-            reader = _matrix if convention.grouped else _columns
-            arrays = {name: reader(table, group) for name, group in columns.items()}
-            if error and convention.location:
-                arrays[convention.location] = np.zeros(len(table))
-        case QuantilesRole(columns, _):
-            arrays = {"quantiles": _matrix(table, columns)}
-        case IntervalsRole():
-            arrays = role.arrays(table)
-        case SamplesRole(groups):
-            arrays = {"samples": _draws([_samples(table, group) for group in groups])}
-        case None:
-            pass
-    return arrays
-
-
 def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[Predictive | None, int]:
     """Return the distributions and the number of standard deviations that ``min_std`` raised."""
+    raised, predictive = 0, None
     match roles.predictive:
         case GaussianRole(kind=kind, shape=shape):
             std, raised = _deviations(arrays[kind], kind, min_std)
-            return _of_moments(arrays["mean"], std, shape or "normal"), raised
+            predictive = _of_moments(arrays["mean"], std, shape or "normal")
         case ResidualRole(kind=kind, shape=shape):
             std, raised = _deviations(arrays[kind], kind, min_std)
-            return _of_moments(np.zeros_like(std), std, shape), raised
-        case None:
-            return None, 0
-        case role:
-            return _without_spread(role, arrays), 0
-
-
-def _without_spread(role: ParametersRole | SamplesRole | QuantilesRole | IntervalsRole, arrays: Arrays) -> Predictive:
-    """Return distributions that are not given by means and spreads."""
-    match role:
+            predictive = _of_moments(np.zeros_like(std), std, shape)
         case ParametersRole(convention, columns, _):
             for name in columns:
                 require_moderate(name, arrays[name], power=2 if name == "covariance" else 1)
-            return convention(**{name: arrays[name] for name in convention.parameters if name in arrays})
+            predictive = convention(**{name: arrays[name] for name in convention.parameters if name in arrays})
         case QuantilesRole(_, levels):
-            return Quantiles(np.array(levels), np.asarray(arrays["quantiles"], dtype=np.float64))
+            predictive = Quantiles(np.array(levels), np.asarray(arrays["quantiles"], dtype=np.float64))
         case IntervalsRole(levels=levels):
-            return Intervals(np.array(levels), arrays["lower"], arrays["upper"], arrays.get("point"))
+            predictive = Intervals(np.array(levels), arrays["lower"], arrays["upper"], arrays.get("point"))
         case SamplesRole():
-            return Samples(np.asarray(arrays["samples"], dtype=np.float64))
+            predictive = Samples(np.asarray(arrays["samples"], dtype=np.float64))
+        case None:
+            pass
+    return predictive, raised
 
 
 def _deviations(spread: Values, kind: str, min_std: float | None) -> tuple[Values, int]:
@@ -440,17 +424,6 @@ def _inputs(table: pa.Table, roles: Roles) -> Floats:
                 " one column of 0 and 1 for each value"
             )
     return _matrix(table, roles.x)
-
-
-def _split_limits(both: Floats, role: IntervalsRole) -> Arrays:
-    """Return lower and upper limits, (n, k) each, from rows of all lower limits, then all upper ones, (n, 2 k)."""
-    levels = len(role.levels)
-    if both.shape[1] != 2 * levels:
-        raise DataError(
-            f"column {role.lower[0]!r} has {both.shape[1]} limits per row, and --level names {levels}. Pass the level"
-            " of each interval, in their order; each has two limits"
-        )
-    return {"lower": both[:, :levels], "upper": both[:, levels:]}
 
 
 def _columns(table: pa.Table, names: tuple[str, ...]) -> Values:

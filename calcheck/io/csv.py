@@ -3,8 +3,7 @@
 import csv as standard_csv
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import numpy as np
@@ -51,7 +50,8 @@ def require_closed_quotes(content: bytes, delimiter: str, types: Sequence[pa.Dat
         else:
             continue
         shown = cell[1].decode(errors="replace").splitlines()[0][:SHOWN]
-        first, last = (_line_of(content, place) for place in (cell.start(1), cell.end(2)))
+        places = cell.start(1), cell.end(2)
+        first, last = (1 + max(content.count(end, 0, place) for end in (b"\n", b"\r")) for place in places)
         found = f"the quoted cell that begins in line {first:,} ({shown}) {problem.format(last=last)}"
         raise DataError(f"{found}. Close it; a quote inside a quoted cell is written twice")
 
@@ -91,11 +91,6 @@ def _places(content: bytes, byte: bytes) -> NDArray[np.int64]:
     return np.concatenate([start + np.flatnonzero(data[start : start + QUOTED_CHUNK] == ord(byte)) for start in chunks])
 
 
-def _line_of(content: bytes, place: int) -> int:
-    """Return the number of the line, counted from 1, that holds a byte."""
-    return 1 + max(content.count(end, 0, place) for end in (b"\n", b"\r"))
-
-
 def _takes_in_rows(content: bytes, cell: re.Match[bytes], delimiter: str, types: Sequence[pa.DataType]) -> bool:
     """Return whether the first and another line of a cell both have all columns, with numbers where others have."""
     numbers = [place for place, kind in enumerate(types) if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
@@ -107,7 +102,7 @@ def _takes_in_rows(content: bytes, cell: re.Match[bytes], delimiter: str, types:
     return bool(numbers) and alike[0] and any(alike[1:])
 
 
-def is_number_text(text: bytes) -> bool:
+def is_number_text(text: str | bytes) -> bool:
     """Return whether text is a number."""
     try:
         float(text)
@@ -123,15 +118,12 @@ HEADER_ROWS = 3  # Maximum header lines (pandas MultiIndex)
 BEGINNING = 1 << 20  # Bytes searched for the header
 
 
-def delimited_table(file: File, delimiter: str) -> MemoryTable:
-    """Open a delimited text file; types are of the whole file, "01" stays text, and ``'=a`` is restored to ``=a``."""
-    return MemoryTable(table_of(file.content(), delimiter))
-
-
 def table_of(content: bytes, delimiter: str) -> pa.Table:
-    """Return the table of delimited text, as :func:`delimited_table` does for files."""
+    """Return the table of delimited text; types are of all of it, "01" stays text, ``'=a`` is restored to ``=a``."""
     content += b"" if content.endswith(b"\n") else b"\n"
-    delimiter = _sniffed(content[:BEGINNING], delimiter)
+    header = content[:BEGINNING].split(b"\n", 1)[0]
+    others = [other for other in OTHERS if other.encode() in header]
+    delimiter = others[0] if delimiter.encode() not in header and len(others) == 1 else delimiter
     headers = _header_rows(content[:BEGINNING], delimiter)
     names = None if len(headers) == 1 else [str(parts) if any(parts) else "" for parts in zip(*headers, strict=True)]
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
@@ -156,20 +148,14 @@ def table_of(content: bytes, delimiter: str) -> pa.Table:
         require_closed_quotes(content, delimiter, table.schema.types)
     if len(set(table.schema.names)) == len(table.schema.names):
         if _may_have_leading_zeros(content, delimiter):
-            table = _with_keys_as_text(table, parsed)
+            integers = [name for name in table.schema.names if pa.types.is_integer(table.schema.field(name).type)]
+            text = parsed(integers) if integers else table  # a key such as 01 stays text
+            for name in integers:
+                if _any(pc.match_substring_regex(text[name], LEADING_ZERO)):
+                    table = table.set_column(table.schema.get_field_index(name), name, text[name])
         _require_one_header(table)
         _require_points(table, delimiter)
         table = replace_in_text(table, PROTECTED, r"\1")
-    return table
-
-
-def _with_keys_as_text(table: pa.Table, parsed: Callable[[Sequence[str]], pa.Table]) -> pa.Table:
-    """Return the table with integer columns as text if a value has a leading zero."""
-    integers = [name for name in table.schema.names if pa.types.is_integer(table.schema.field(name).type)]
-    text = parsed(integers) if integers else table
-    for name in integers:
-        if _any(pc.match_substring_regex(text[name], LEADING_ZERO)):
-            table = table.set_column(table.schema.get_field_index(name), name, text[name])
     return table
 
 
@@ -201,13 +187,6 @@ def _header_rows(beginning: bytes, delimiter: str) -> list[list[str]]:
     return many if len(many) > 1 else lines[:1]
 
 
-def _sniffed(beginning: bytes, delimiter: str) -> str:
-    """Return the delimiter of the header: the expected one, else the only other delimiter in the line."""
-    first = beginning.split(b"\n", 1)[0]
-    others = [other for other in OTHERS if other.encode() in first]
-    return others[0] if delimiter.encode() not in first and len(others) == 1 else delimiter
-
-
 def _require_points(table: pa.Table, delimiter: str) -> None:
     """Raise if numbers are written with decimal commas."""
     for name in table.schema.names if delimiter != "," else ():
@@ -224,7 +203,7 @@ def _require_one_header(table: pa.Table) -> None:
         return
     same = pc.equal(1, 1)
     for field in table.schema:
-        if not is_text(field.type) and not is_number_text(field.name.encode()):
+        if not is_text(field.type) and not is_number_text(field.name):
             return
         name = field.name if is_text(field.type) else float(field.name)
         same = pc.and_(same, pc.fill_null(pc.equal(table[field.name], name), fill_value=False))
@@ -238,8 +217,14 @@ def _any(mask: pa.ChunkedArray) -> bool:
     return bool(pc.any(mask).as_py())
 
 
-csv_table = partial(delimited_table, delimiter=",")
-tsv_table = partial(delimited_table, delimiter="\t")
+def csv_table(file: File) -> MemoryTable:
+    """Open a CSV file."""
+    return MemoryTable(table_of(file.content(), ","))
+
+
+def tsv_table(file: File) -> MemoryTable:
+    """Open a TSV file."""
+    return MemoryTable(table_of(file.content(), "\t"))
 
 
 def excel_table(file: File) -> MemoryTable:

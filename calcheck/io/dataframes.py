@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from calcheck.core.validation import require_different
 from calcheck.errors import DataError
-from calcheck.io.arrow_columns import ReadLimits
+from calcheck.io.arrow_columns import ReadLimits, decoded
+from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Index, Series
-
-    from calcheck.typing import AnyArray
 
 LIBRARY_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError)
 
@@ -53,10 +52,12 @@ def arrow_column(values: Any, name: str) -> pa.Array:
     if not is_series(values):
         values = to_numpy(values, name)
         if values.dtype.kind in "fiub":
-            return _nested(values, name)
+            if not all(values.shape[1:]):
+                raise DataError(f"{name} has no values per row: its shape is {values.shape}")
+            return list_column(values)
     elif hasattr(values, "sparse"):
         values = values.sparse.to_dense()
-    return _plain(_from_objects(values))
+    return decoded(_from_objects(values))
 
 
 def frame_columns(frame: DataFrame, owner: str) -> dict[str, Series[Any]]:
@@ -64,17 +65,6 @@ def frame_columns(frame: DataFrame, owner: str) -> dict[str, Series[Any]]:
     names = [column_name(label) for label in frame.columns]
     require_different(names, owner)
     return {name: frame.iloc[:, place] for place, name in enumerate(names)}
-
-
-def table_columns(table: Any) -> dict[str, pa.ChunkedArray]:
-    """Return the columns of a table with Arrow's interface: of pyarrow, polars, duckdb, …."""
-    try:
-        columns = pa.table(table)
-    except LIBRARY_ERRORS as error:
-        msg = f"{type(table).__name__} is not a table of columns. Pass a DataFrame, or arrays by keyword: y=…, mean=…"
-        raise DataError(msg) from error
-    require_different(columns.schema.names, type(table).__name__)
-    return {name: _plain(columns[name]) for name in columns.schema.names}
 
 
 def to_numpy(values: Any, name: str) -> AnyArray:
@@ -131,7 +121,11 @@ def _frame_values(frame: DataFrame) -> AnyArray:
 
 def _array_of(values: Any) -> AnyArray:
     if hasattr(values, "detach"):
-        return _from_tensor(values)
+        tensor = values.detach().cpu()
+        try:
+            return np.asarray(tensor.resolve_conj().resolve_neg().numpy())
+        except TypeError:  # NumPy has no bfloat16
+            return np.asarray(tensor.float().numpy())
     if isinstance(values, np.ma.MaskedArray):
         return np.ma.filled(values.astype(np.result_type(values.dtype, np.float16)), np.nan)
     if isinstance(values, (list, tuple)) and any(hasattr(each, "detach") for each in values):
@@ -144,22 +138,6 @@ def _array_of(values: Any) -> AnyArray:
         objects = np.empty(len(values), dtype=object)
         objects[:] = list(values)
         return objects
-
-
-def _from_tensor(tensor: Any) -> AnyArray:
-    """Return a tensor of torch, also one on a device, with a gradient, or in bfloat16."""
-    tensor = tensor.detach().cpu()
-    try:
-        return np.asarray(tensor.resolve_conj().resolve_neg().numpy())
-    except TypeError:  # NumPy has no bfloat16
-        return np.asarray(tensor.float().numpy())
-
-
-def _nested(values: AnyArray, name: str) -> pa.Array:
-    """Return numbers (n, …) as an Arrow column; further axes are lists of fixed size."""
-    if not all(values.shape[1:]):
-        raise DataError(f"{name} has no values per row: its shape is {values.shape}")
-    return list_column(values)
 
 
 def list_column(values: AnyArray) -> pa.Array:
@@ -187,10 +165,8 @@ def _from_objects(values: Any) -> pa.Array:
 
 def _is_missing(cell: Any) -> bool:
     """Return whether a cell is None, NaN, NaT or pd.NA."""
-    return cell is None or (not hasattr(cell, "__len__") and bool(_differs_from_itself(cell)))
-
-
-def _differs_from_itself(cell: Any) -> bool:
+    if cell is None or hasattr(cell, "__len__"):
+        return cell is None
     try:
         return bool(cell != cell)  # noqa: PLR0124 - NaN and NaT differ from themselves
     except TypeError:  # pd.NA is neither
@@ -202,21 +178,6 @@ def _nested_list(cell: Any) -> Any:
     if hasattr(cell, "detach") or isinstance(cell, np.ndarray):
         return _array_of(cell).tolist()
     return [_nested_list(item) for item in cell] if isinstance(cell, (list, tuple)) else cell
-
-
-def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return a column with categories as their values."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
-def require_same_length(columns: Mapping[str, pa.Array]) -> None:
-    """Raise unless there are columns, and all have the same number of rows."""
-    if not columns:
-        raise DataError("there are no predictions. Pass a file, a DataFrame, or arrays by keyword: y=…, mean=…, std=…")
-    (first, values), *others = columns.items()
-    for name, column in others:
-        if len(column) != len(values):
-            raise DataError(f"row counts differ: {first} has {len(values):,}, {name} has {len(column):,}")
 
 
 Columns = dict[str, pa.Array | pa.ChunkedArray]
@@ -246,7 +207,13 @@ class TableInMemory:
         base = cls("the arguments", {}, index=_index_of(arrays)) if data is None else _table_of(data)
         added, notes = _arrow_columns(arrays, len(next(iter(base.columns.values()))) if base.columns else None)
         columns = base.columns | added
-        require_same_length(columns)
+        if not columns:
+            remedy = "Pass a file, a DataFrame, or arrays by keyword: y=…, mean=…, std=…"
+            raise DataError(f"there are no predictions. {remedy}")
+        (first, values), *others = columns.items()
+        for name, column in others:
+            if len(column) != len(values):
+                raise DataError(f"row counts differ: {first} has {len(values):,}, {name} has {len(column):,}")
         return cls(base.display_name, columns, base.id, base.index, (*base.notes, *notes))
 
     @property
@@ -269,7 +236,13 @@ def _table_of(data: Any) -> TableInMemory:
         return _frame_table(data)
     name = type(data).__name__
     if not isinstance(data, dict):
-        return TableInMemory(name, table_columns(data))
+        try:  # tables of pyarrow, polars, duckdb, …
+            table = pa.table(data)
+        except LIBRARY_ERRORS as error:
+            msg = f"{name} is not a table of columns. Pass a DataFrame, or arrays by keyword: y=…, mean=…"
+            raise DataError(msg) from error
+        require_different(table.schema.names, name)
+        return TableInMemory(name, {each: decoded(table[each]) for each in table.schema.names})
     names = [column_name(label) for label in data]
     require_different(names, name)
     columns, notes = _arrow_columns(dict(zip(names, data.values(), strict=True)))

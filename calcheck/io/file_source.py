@@ -1,7 +1,7 @@
 """A source of predictions in files."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -26,23 +26,6 @@ from calcheck.predictions import HasInfo, Predictions, Source, first_rows
 from calcheck.report import FileRole, Input, InputFile
 
 MAX_COLUMNS = 3  # Maximum columns to try
-
-
-def scale_hint(columns: Sequence[str], with_variances: Callable[[str], Predictions]) -> str:
-    """Return the mean z² of columns read as variances and as standard deviations; empty if it cannot be computed."""
-    hints = []
-    for column in columns[:MAX_COLUMNS]:
-        try:
-            rows = with_variances(column)
-        except (DataError, OptionError):
-            continue
-        if rows.y is None or rows.predictive is None:
-            continue
-        error, std = rows.y - rows.predictive.mean(), rows.predictive.std()
-        with np.errstate(all="ignore"):  # overflow and division by zero are shown as inf or nan
-            as_variance, as_std = (float(np.mean((error / spread) ** 2)) for spread in (std, std**2))
-        hints.append(f"{column} gives {as_variance:.3g} as a variance, {as_std:.3g} as a standard deviation")
-    return f". Mean z² should be about 1: {'; '.join(hints)}" if hints else ""
 
 
 FIRST_ROWS = 1_000  # Columns that fall among these are not read as possible times
@@ -92,7 +75,7 @@ class FileSource(Source):
     def layout(self) -> TableLayout:
         """The opened table with one row per unit."""
         table = self._opened()
-        with self._named():
+        with file_named(self.name):
             if self.contents == "inputs":
                 return TableLayout(table)
             filters = Filters.from_options(self.options.filter, self.options.model, table.schema)
@@ -127,10 +110,11 @@ class FileSource(Source):
     @cached_property
     def roles(self) -> column_roles.Roles:
         """The roles of the columns."""
-        with self._named():
+        with file_named(self.name):
             external = self._external_name is not None
-            if self.contents in role_inference.OTHER_ROLES:
-                return role_inference.OTHER_ROLES[self.contents](self.columns, self.options, external=external)
+            if self.contents in ("sample", "inputs"):
+                targets = self.contents == "sample"
+                return role_inference.find_input_roles(self.columns, self.options, external=external, targets=targets)
             roles = role_inference.find_roles(
                 self.columns, self._completed(), external=external, dependence=self.dependence
             )
@@ -177,15 +161,26 @@ class FileSource(Source):
     def _missing(self, roles: column_roles.Roles) -> Iterator[str]:
         if roles.predictive is None:
             unclear = unclear_spreads(self.columns.free) if roles.target or self.options.truth else []
-            yield role_inference.missing_predictions(self.columns, self.options, self.file.name) + scale_hint(
-                unclear, self._with_variances
-            )
+            missing = role_inference.missing_predictions(self.columns, self.options, self.file.name)
+            yield missing + self._scale_hint(unclear[:MAX_COLUMNS])
         if not roles.target and not self.options.truth:
             yield role_inference.missing_target(self.columns)
 
-    def _with_variances(self, column: str) -> Predictions:
-        """Return the predictions with a column read as variances."""
-        return FileSource(self.file, replace(self.options, var=column)).predictions()
+    def _scale_hint(self, columns: Sequence[str]) -> str:
+        """Return the mean z² of columns read as variances and as standard deviations; empty if it is unknown."""
+        hints = []
+        for column in columns:
+            try:
+                rows = FileSource(self.file, replace(self.options, var=column)).predictions()
+            except (DataError, OptionError):
+                continue
+            if rows.y is None or rows.predictive is None:
+                continue
+            error, std = rows.y - rows.predictive.mean(), rows.predictive.std()
+            with np.errstate(all="ignore"):  # overflow and division by zero are shown as inf or nan
+                as_variance, as_std = (float(np.mean((error / spread) ** 2)) for spread in (std, std**2))
+            hints.append(f"{column} gives {as_variance:.3g} as a variance, {as_std:.3g} as a standard deviation")
+        return f". Mean z² should be about 1: {'; '.join(hints)}" if hints else ""
 
     def batches(self) -> Iterator[Predictions]:
         self._passed = self._pass()
@@ -193,6 +188,14 @@ class FileSource(Source):
 
     def _pass(self, shown: tuple[str, ...] | None = None) -> Scan:
         """Return a new scan of all columns that are read, and of further ones that are not used in computations."""
+        names = self.table.schema.names
+        cut = [text if text in names else text.rpartition(":")[0] or text for text in self.by]
+        also = tuple(dict.fromkeys([*self.also, *cut]))
+        for name in also:
+            if name not in names:
+                raise DataError(f"there is no column {name!r} {listed_columns(names, name)}")
+            if not is_scalar(self.table.schema.field(name).type):
+                raise DataError(f"column {name!r} does not have one value per row")
         return Scan(
             self.file,
             self.layout,
@@ -200,7 +203,7 @@ class FileSource(Source):
             self.roles,
             self.column_name,
             narrow=self.roles.narrow if self.narrow else shown,
-            also=self._ordering(),
+            also=also,
             embedding=self.embedding,
             truth=self.truth,
             start=self.start or 0,
@@ -209,19 +212,17 @@ class FileSource(Source):
         )
 
     def parts(self) -> Sequence[Source]:
-        if self.start is not None or self._needs_all_rows():
+        if self.start is not None:
             return (self,)
+        layout, filters = self.layout, self.layout.filters
+        one_of_each = filters.target or (filters.model and not filters.chosen_model)
+        joined = self.embedding is not None or self.truth is not None
+        if layout.layout or joined or self.roles.keys or one_of_each or STDIN in self.file.paths:
+            return (self,)  # reading or validating a row needs the other rows
         parts = [replace(self, file=file, start=start) for file, start in parts_of(self.file, self.table)]
         for part in parts:
             part.roles = self.roles  # inferred once, from all files
         return parts
-
-    def _needs_all_rows(self) -> bool:
-        """Return whether reading or validating a row needs the other rows, so that the file cannot be partitioned."""
-        layout, filters = self.layout, self.layout.filters
-        one_of_each = filters.target or (filters.model and not filters.chosen_model)
-        joined = self.embedding is not None or self.truth is not None
-        return bool(layout.layout or joined or self.roles.keys or one_of_each or STDIN in self.file.paths)
 
     def narrow_bytes(self) -> int | None:
         """Return the approximate bytes of all rows without inputs, draws and quantiles; None if unknown."""
@@ -234,39 +235,27 @@ class FileSource(Source):
         )
         return self.table.nbytes(tuple(dict.fromkeys(columns)))
 
-    def _ordering(self) -> tuple[str, ...]:
-        """Return the columns that rows are ordered by."""
-        names = self.table.schema.names
-        cut = [text if text in names else text.rpartition(":")[0] or text for text in self.by]
-        also = tuple(dict.fromkeys([*self.also, *cut]))
-        for name in also:
-            if name not in names:
-                raise DataError(f"there is no column {name!r} {listed_columns(names, name)}")
-            if not is_scalar(self.table.schema.field(name).type):
-                raise DataError(f"column {name!r} does not have one value per row")
-        return also
-
     def predictions(self) -> Predictions:
         return self._loaded[0]
 
     @cached_property
     def _loaded(self) -> tuple[Predictions, Scan]:
         """All rows, and the scan that read them."""
-        with self._named():
+        with file_named(self.name):
             self._require_room()
             rows, scan = load_all(self._pass(self._groupings()))
             pa.default_memory_pool().release_unused()  # the rows were copied: free Arrow's memory
             return require_no_rerun(rows if self.repeated else require_unique_keys(rows)), scan
 
     def beginning(self, count: int) -> Predictions:
-        with self._named():
+        with file_named(self.name):
             return first_rows(replace(self._pass(self._groupings()), embedding=None).batches(), count)
 
     def _groupings(self) -> tuple[str, ...] | None:
         """Return the columns of dates and keys, and of numbers that may be times; None if they are not read."""
         if not self.grouping:
             return None
-        found = {*role_inference.grouping_columns(self.table.schema, ()), *self._increasing()}
+        found = {*role_inference.grouping_columns(self.table.schema), *self._increasing()}
         return tuple(name for name in self.roles.narrow if name in found)
 
     def _increasing(self) -> list[str]:
@@ -374,16 +363,13 @@ class FileSource(Source):
             messages.append(Message("targets-joined-by-row", text))
         if isinstance(self.roles.predictive, column_roles.ResidualRole) and self.roles.predictive.shape is None:
             messages.append(Message("unknown-shape", column_roles.SHAPE_UNKNOWN))
-        if getattr(self.roles.predictive, "error", None) and self._never_negative():
-            text = "no error is negative: are they absolute? Metrics that use the sign are wrong then"
-            messages.append(Message("no-negative-error", text))
+        if getattr(self.roles.predictive, "error", None):
+            loaded = self.__dict__.get("_loaded")  # all rows, if they are in memory
+            errors = [batch.y for batch in ([loaded[0]] if loaded else self.batches()) if batch.y is not None]
+            if sum(map(len, errors)) > MIN_ERRORS and all((error >= 0).all() for error in errors):
+                text = "no error is negative: are they absolute? Metrics that use the sign are wrong then"
+                messages.append(Message("no-negative-error", text))
         return tuple(messages)
-
-    def _never_negative(self) -> bool:
-        """Return whether no error is below 0, among enough errors."""
-        loaded = self.__dict__.get("_loaded")  # all rows, if they are in memory
-        errors = [batch.y for batch in ([loaded[0]] if loaded else self.batches()) if batch.y is not None]
-        return sum(map(len, errors)) > MIN_ERRORS and all((error >= 0).all() for error in errors)
 
     @property
     def _external_name(self) -> str | None:
@@ -461,7 +447,7 @@ class FileSource(Source):
 
     @contextmanager
     def error_names(self) -> Iterator[None]:
-        with self._named(), self.error_context():
+        with file_named(self.name), self.error_context():
             yield
 
     def column_name(self, role: str) -> str:
@@ -474,10 +460,6 @@ class FileSource(Source):
         observed = self.roles.observed
         is_number = role in column_roles.OBSERVED and observed is not None and not observed.columns
         return role if column == role or is_number else f"{role} (column {column})"
-
-    def _named(self) -> AbstractContextManager[None]:
-        """Add the file name to data errors."""
-        return file_named(self.name)
 
 
 class ReadsColumns(HasInfo, Protocol):

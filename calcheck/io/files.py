@@ -104,7 +104,7 @@ class File:
             raise FileError(f"{self.name} is a folder. Give a file")
         if found == "nothing":
             raise MissingFileError(self.name)
-        if self._suffix in UNSAFE_SUFFIXES:
+        if suffix_of(self.name) in UNSAFE_SUFFIXES:
             msg = f"{self.name} is a pickle-based file, unsafe to load: it can run any code. Export to Parquet"
             raise FileError(msg)
 
@@ -122,10 +122,6 @@ class File:
     def paths(self) -> tuple[str, ...]:
         """The names of the files."""
         return (self.name,)
-
-    @property
-    def _suffix(self) -> str:
-        return suffix_of(self.name)
 
     @cached_property
     def buffered(self) -> bytes | None:
@@ -215,10 +211,9 @@ class File:
         """The name of the format: as given, by the extension, or by the first bytes."""
         if self.input_format:
             return self.input_format
-        if self._suffix in SUFFIXES:
-            return SUFFIXES[self._suffix]
-        if self._suffix == ANY_JSON:
-            return "jsonl"
+        suffix = suffix_of(self.name)
+        if suffix in SUFFIXES or suffix == ANY_JSON:
+            return SUFFIXES.get(suffix, "jsonl")
         if self.name == STDIN:
             formats = "|".join(dict.fromkeys(SUFFIXES.values()))
             raise OptionError(f"the format of standard input is unknown. Pass --input-format {formats}")
@@ -338,7 +333,11 @@ def resolve(name: str, input_format: str | None = None, *, in_memory: bool = Tru
     if kind == "file" or (kind == "nothing" and wild.search(name) is None):
         return File(name, input_format, in_memory=in_memory)
     found = _in_folder(name) if kind == "folder" else _matching(name, wild)
-    seen = {path: place for path, place in found.items() if not any(map(_is_hidden, PurePosixPath(path).parts))}
+    seen = {
+        path: place
+        for path, place in found.items()
+        if not any(part.startswith(HIDDEN) and "=" not in part for part in PurePosixPath(path).parts)
+    }
     known = {path: place for path, place in seen.items() if input_format or suffix_of(path) in SUFFIXES}
     if not seen:
         msg = f"there is no file in {name}" if kind == "folder" else f"no file matches {name}"
@@ -405,10 +404,6 @@ def _matches(parts: Sequence[str], patterns: Sequence[str]) -> bool:
     if patterns[0] == "**":
         return any(_matches(parts[skip:], patterns[1:]) for skip in range(len(parts)))
     return bool(parts) and fnmatchcase(parts[0], patterns[0]) and _matches(parts[1:], patterns[1:])
-
-
-def _is_hidden(part: str) -> bool:
-    return part.startswith(HIDDEN) and "=" not in part
 
 
 def _keys(folders: Sequence[str]) -> dict[str, str | None]:

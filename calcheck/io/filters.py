@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from calcheck.core.filter_conditions import DIFFERENT, EQUAL, Condition
 from calcheck.errors import DataError, listed_columns, named_some
-from calcheck.io.arrow_columns import is_scalar, is_text, key_text, pc, times, to_floats
+from calcheck.io.arrow_columns import decoded, is_scalar, is_text, key_text, pc, times, to_floats
+from calcheck.io.csv import is_number_text
 from calcheck.io.tables import Table
 from calcheck.typing import Indices, Mask
 
@@ -47,8 +48,9 @@ def _equal(column: pa.ChunkedArray, value: str) -> Mask:
 
 def _comparable(column: pa.ChunkedArray, condition: Condition) -> tuple[pa.ChunkedArray, pa.Scalar]:
     """Return values and the limit of a condition as numbers, times or texts."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if is_text(kind) and not _is_number(condition.value):
+    column = decoded(column)
+    kind = column.type
+    if is_text(kind) and not is_number_text(condition.value):
         return key_text(column), key_text(pa.chunked_array([[condition.value]]))[0]
     wanted = "times" if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else "numbers"
     try:
@@ -57,15 +59,7 @@ def _comparable(column: pa.ChunkedArray, condition: Condition) -> tuple[pa.Chunk
         limit = pa.scalar(float(condition.value))
     except ValueError:
         raise DataError(f"--filter {condition}: the column holds {wanted}, and {condition.value!r} is none") from None
-    return pa.chunked_array([to_floats(column.cast(kind), condition.column)]), limit
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return pa.chunked_array([to_floats(column, condition.column)]), limit
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,9 @@ def find_intervals(columns: ColumnIndex, options: ColumnOptions) -> IntervalsRol
 
 def named_pairs(names: Iterable[str]) -> list[Pair]:
     """Return the pairs of columns with known names of lower and upper limits, in the order of levels."""
+    by_level = [sorted(group.items(), key=lambda each: each[0] or 0.0) for group in _grouped(names).values()]
     groups = [
-        [Pair(sides[0], sides[1], level) for level, sides in _ordered(group) if len(sides) == len(SIDES)]
-        for group in _grouped(names).values()
+        [Pair(sides[0], sides[1], level) for level, sides in group if len(sides) == len(SIDES)] for group in by_level
     ]
     first, *others = [group for group in groups if group] or [[]]
     if others:
@@ -100,11 +100,6 @@ def missing_level(columns: ColumnIndex, name: str) -> str:
     return f"{found}. Pass --level, such as --level 0.9: the share of targets that they should contain"
 
 
-def _ordered(group: Sides) -> list[tuple[float | None, dict[int, str]]]:
-    """Return columns by level, in the order of levels."""
-    return sorted(group.items(), key=lambda each: each[0] or 0.0)
-
-
 def _packed_name(columns: ColumnIndex) -> str | None:
     """Return the column of lists with both limits, if there is one with a known name."""
     name = columns.one_of("intervals", PACKED)
@@ -134,7 +129,10 @@ def _of_pairs(columns: ColumnIndex, pairs: list[Pair], options: ColumnOptions) -
     """Return the role of pairs of columns; ``--level`` states levels that names do not have, or selects among those."""
     known = {pair.level: pair for pair in pairs if pair.level is not None}
     if known:
-        _require_known(options.level, list(known))
+        if absent := [level for level in options.level if level not in known]:
+            listed = ", ".join(f"{level:g}" for level in known)
+            msg = f"--level {absent[0]:g}: there is no such interval (levels in the column names: {listed})"
+            raise OptionError(msg)
         chosen = {level: known[level] for level in options.level} or known
     else:
         _require_levels(pairs, options.level)
@@ -144,14 +142,6 @@ def _of_pairs(columns: ColumnIndex, pairs: list[Pair], options: ColumnOptions) -
         tuple(dict.fromkeys(getattr(pair, side) for pair in chosen.values())) for side in ("lower", "upper")
     )
     return IntervalsRole(lower, upper, tuple(chosen), _point(columns, options))
-
-
-def _require_known(wanted: tuple[float, ...], known: list[float]) -> None:
-    """Raise unless the wanted levels are among those in column names."""
-    absent = [level for level in wanted if level not in known]
-    if absent:
-        listed = ", ".join(f"{level:g}" for level in known)
-        raise OptionError(f"--level {absent[0]:g}: there is no such interval (levels in the column names: {listed})")
 
 
 def _require_levels(pairs: list[Pair], levels: tuple[float, ...]) -> None:
@@ -165,9 +155,7 @@ def _require_levels(pairs: list[Pair], levels: tuple[float, ...]) -> None:
 
 def _point(columns: ColumnIndex, options: ColumnOptions) -> str | None:
     """Return the column of point predictions, if there is one."""
-    if options.mean:
-        return columns.existing("mean", options.mean)
-    return columns.one_of("mean", MEANS)
+    return columns.existing("mean", options.mean) if options.mean else columns.one_of("mean", MEANS)
 
 
 def _level_in(name: str) -> float | None:

@@ -16,11 +16,10 @@ from calcheck.io.column_names import TARGETS, ColumnOptions
 from calcheck.io.files import SUFFIXES, AnyFile, is_uri, kind_of, resolve, suffix_of
 from calcheck.io.filters import Places, TableLayout, as_index
 from calcheck.io.tables import Table, open_table, read_batches
-from calcheck.typing import Indices
+from calcheck.typing import Floats, Indices
 
 if TYPE_CHECKING:
     from calcheck.io.column_roles import Roles
-    from calcheck.typing import Floats
 
 SEPARATOR = "\x1f"  # Separates the parts of a composite key
 # Arrow matches keys as text, because their types may differ. For a million keys, pandas.merge on the same text takes up

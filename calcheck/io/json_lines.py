@@ -29,17 +29,12 @@ def json_lines_table(file: File) -> MemoryTable:
             f"objects and lists are nested {found:,} levels deep, at most {MAX_DEPTH} are supported. Write flat records"
         )
     if content[:SPACES].lstrip().startswith(b"["):
-        content = _lines_of(content)
+        records = standard_json.loads(content, object_pairs_hook=_record)
+        if not records or not all(isinstance(record, dict) for record in records):
+            raise DataError('an array must hold records, [{"y": 1.5, "mean": 1.2, "std": 0.4}, …]')
+        content = "\n".join(map(standard_json.dumps, records)).encode()
     read = json.ReadOptions(use_threads=False, block_size=min(len(content) + 1, MAX_BLOCK))
     return MemoryTable(json.read_json(pa.BufferReader(content), read))
-
-
-def _lines_of(content: bytes) -> bytes:
-    """Return an array of records as one record per line."""
-    records = standard_json.loads(content, object_pairs_hook=_record)
-    if not records or not all(isinstance(record, dict) for record in records):
-        raise DataError('an array must hold records, [{"y": 1.5, "mean": 1.2, "std": 0.4}, …]')
-    return "\n".join(map(standard_json.dumps, records)).encode()
 
 
 def _record(members: list[tuple[str, Any]]) -> dict[str, Any]:

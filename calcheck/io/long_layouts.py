@@ -12,7 +12,7 @@ from calcheck.io.files import AnyFile
 from calcheck.io.filters import Filters, TableLayout, require_one
 from calcheck.io.naming_schemes import Long, Nested, level_name, level_of
 from calcheck.io.tables import Table, read_batches
-from calcheck.typing import Floats, Indices, Mask
+from calcheck.typing import Indices, Mask
 
 POINTS = frozenset({"point", "mean", "median"})
 UNSUPPORTED = frozenset({"pmf", "cdf"})
@@ -34,7 +34,11 @@ def pivot_long(layout: Long, file: AnyFile, table: Table, options: ColumnOptions
     for name in TARGET_COLUMNS:
         if name in keys:
             require_one(_different(rows[name]), "targets", f"--filter {name}={{!r}}")
-    unit, first = _units(rows, keys)
+    unit, first = np.zeros(len(rows), dtype=np.intp), np.zeros(1, dtype=np.intp)
+    if keys:  # units are numbered in order of appearance
+        frame = pa.table({name: key_text(rows[name]) for name in keys}).to_pandas()
+        numbers = frame.groupby(list(keys), sort=False, dropna=False).ngroup()
+        unit, first = numbers.to_numpy(), np.flatnonzero(~numbers.duplicated())
     columns = {name: rows[name].take(pa.array(first)) for name in keys}
     if layout.observed in names:
         columns["y"] = _observed(layout, rows, unit, first)
@@ -114,15 +118,6 @@ def _with_horizons(rows: pa.Table) -> pa.Table:
     target = pc.binary_join_element_wise(parts.field("unit"), parts.field("target"), " ")
     rows = rows.set_column(rows.schema.get_field_index("target"), "target", target)
     return rows.append_column("horizon", parts.field("horizon").cast(pa.int64()))
-
-
-def _units(rows: pa.Table, keys: tuple[str, ...]) -> tuple[Indices, Indices]:
-    """Return the units, numbered in order of appearance, (n,)."""
-    if not keys:
-        return np.zeros(len(rows), dtype=np.intp), np.zeros(1, dtype=np.intp)
-    frame = pa.table({name: key_text(rows[name]) for name in keys}).to_pandas()
-    unit = frame.groupby(list(keys), sort=False, dropna=False).ngroup()
-    return unit.to_numpy(), np.flatnonzero(~unit.duplicated())
 
 
 def _observed(layout: Long, rows: pa.Table, unit: Indices, first: Indices) -> pa.Array:
@@ -220,7 +215,11 @@ def explode(layout: Nested, file: AnyFile, table: Table, filters: Filters) -> Ta
         paths = to_matrix(records["samples"], "samples")
         values = paths.reshape(len(paths), -1, inner_length(records["samples"])).transpose(0, 2, 1)
     else:
-        values = _levels(records["quantiles"])
+        names = [field.name for field in records["quantiles"].type if level_of(field.name) is not None]
+        lists = [to_matrix(pc.struct_field(records["quantiles"], name), f"quantiles.{name}") for name in names]
+        if len({each.shape for each in lists}) > 1:
+            raise DataError("the lists of quantiles differ in length")
+        values = np.stack(lists, axis=2)  # records, steps, levels
     count, steps = values.shape[:2]
     record = np.repeat(places, steps)
     scalar = [field.name for field in records.schema if is_scalar(field.type) and field.name not in ("record", "step")]
@@ -230,7 +229,6 @@ def explode(layout: Nested, file: AnyFile, table: Table, filters: Filters) -> Ta
     if layout.kind == "samples":
         columns["samples"] = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
     else:
-        names = _level_names(records["quantiles"])
         columns |= {f"q_{name}": pa.array(flat[:, place]) for place, name in enumerate(names)}
     return TableLayout(
         MemoryTable(pa.table(columns)),
@@ -240,17 +238,3 @@ def explode(layout: Nested, file: AnyFile, table: Table, filters: Filters) -> Ta
         read=read,
         filters=replace(filters, conditions=()),
     )
-
-
-def _level_names(quantiles: pa.ChunkedArray) -> list[str]:
-    """Return the fields that are quantile levels; there may be a mean too."""
-    return [field.name for field in quantiles.type if level_of(field.name) is not None]
-
-
-def _levels(quantiles: pa.ChunkedArray) -> Floats:
-    """Return the quantiles (n, h, q) of records with one list over h steps per level."""
-    names = _level_names(quantiles)
-    lists = [to_matrix(pc.struct_field(quantiles, name), f"quantiles.{name}") for name in names]
-    if len({values.shape for values in lists}) > 1:
-        raise DataError("the lists of quantiles differ in length")
-    return np.stack(lists, axis=2)

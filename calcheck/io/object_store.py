@@ -93,7 +93,14 @@ def _answer(name: str, timeout: float, ask: Callable[[], AnswerT]) -> AnswerT:
     import pyarrow as pa
 
     answers: SimpleQueue[AnswerT | BaseException] = SimpleQueue()
-    threading.Thread(target=_ask, args=(ask, answers), name=WAITING, daemon=True).start()
+
+    def put_answer() -> None:
+        try:
+            answers.put(ask())
+        except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
+            answers.put(error)
+
+    threading.Thread(target=put_answer, name=WAITING, daemon=True).start()
     try:
         found = answers.get(timeout=timeout)
     except Empty:
@@ -107,10 +114,3 @@ def _answer(name: str, timeout: float, ask: Callable[[], AnswerT]) -> AnswerT:
     if isinstance(found, BaseException):
         raise found
     return found
-
-
-def _ask(ask: Callable[[], Any], answers: SimpleQueue[Any]) -> None:
-    try:
-        answers.put(ask())
-    except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
-        answers.put(error)

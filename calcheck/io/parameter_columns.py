@@ -19,7 +19,11 @@ def find_parameters(columns: ColumnIndex, options: ColumnOptions) -> ParametersR
     """Find the columns of the parameters of ``options.dist``, also after the name of a model: ``NHITS-loc``."""
     convention = _convention(columns, options.dist or "")
     explicit = dict(_explicit(options, convention))
-    wanted = {name: known for name, known in convention.parameters.items() if not _is_error(options, convention, name)}
+    if options.error and convention.location is None:
+        msg = f"--error needs a family with a location, and {convention.family} has none. Pass --target instead"
+        raise OptionError(msg)
+    replaced = convention.location if options.error else None  # the parameter that errors replace
+    wanted = {name: known for name, known in convention.parameters.items() if name != replaced}
     looked_for = {name: known for name, known in wanted.items() if name not in explicit}
     candidates = {name: _candidates(columns, known, grouped=convention.grouped) for name, known in looked_for.items()}
     needed = {name: found for name, found in candidates.items() if name not in convention.optional}
@@ -82,14 +86,6 @@ def _explicit(options: ColumnOptions, convention: Convention) -> list[tuple[str,
             raise OptionError(with_suggestion(expected, name, convention.parameters))
         pairs.append((name, column))
     return pairs
-
-
-def _is_error(options: ColumnOptions, convention: Convention, name: str) -> bool:
-    """Return whether a parameter is the location that errors replace."""
-    if options.error and convention.location is None:
-        msg = f"--error needs a family with a location, and {convention.family} has none. Pass --target instead"
-        raise OptionError(msg)
-    return bool(options.error) and name == convention.location
 
 
 def _candidates(columns: ColumnIndex, known: tuple[str, ...], *, grouped: bool) -> dict[str, list[tuple[str, ...]]]:

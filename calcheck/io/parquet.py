@@ -28,8 +28,11 @@ class ParquetTable:
 
     def __init__(self, file: File) -> None:
         self._file = file
-        footer, magic = _ending(file)
-        if magic == PARQUET_END[0]:
+        with file.open() as stream:
+            stream.seek(max(0, stream.seek(0, 2) - 2 * len(PARQUET_END[0])))
+            trailer = stream.read()
+        footer = int.from_bytes(trailer[: -len(PARQUET_END[0])], "little")  # declared length
+        if trailer.endswith(PARQUET_END[0]):
             raise DataError(ENCRYPTED)
         with _opened(file) as opened:  # closed again: there may be thousands of files
             self.metadata, self.schema = opened.metadata, plain_schema(opened.schema_arrow)
@@ -40,7 +43,6 @@ class ParquetTable:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return sum(self.metadata.row_group(group).num_rows for group in self.groups)
 
     def group(self, place: int) -> tuple[int, int]:
@@ -49,7 +51,6 @@ class ParquetTable:
         return int(found.num_rows), int(found.total_byte_size)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield batches of rows of some columns."""
         size, limits = self.nbytes(columns), self._file.limits
         if size <= limits.batch_bytes:
             yield _opened(self._file, metadata=self.metadata).read_row_groups(self.groups, columns=list(columns))
@@ -61,7 +62,6 @@ class ParquetTable:
             yield pa.Table.from_batches([batch])
 
     def nbytes(self, columns: Sequence[str]) -> int:
-        """Return the approximate bytes of some columns, from the metadata of the file."""
         metadata, wanted = self.metadata, set(columns)
         total = 0
         for place in range(metadata.num_columns):
@@ -81,19 +81,13 @@ def _opened(file: File, **reading: Any) -> Any:
     return ParquetFile(file.stream(), **reading)
 
 
-def _ending(file: File) -> tuple[int, bytes]:
-    """Return the declared length of the footer, and the magic number at the end."""
-    with file.open() as stream:
-        stream.seek(max(0, stream.seek(0, 2) - 2 * len(PARQUET_END[0])))
-        trailer = stream.read()
-    return int.from_bytes(trailer[: -len(PARQUET_END[0])], "little"), trailer[-len(PARQUET_END[0]) :]
-
-
 def _require_one_parquet_file(file: File, metadata: Any, footer: int) -> None:
     """Raise if many bytes lie between the last column and the footer: the file is the last of several in a row."""
     last = metadata.num_row_groups - 1
     chunks = [metadata.row_group(last).column(place) for place in range(metadata.num_columns if last >= 0 else 0)]
-    ends = [max(0, _start_of(chunk)) + chunk.total_compressed_size for chunk in chunks]
+    pages = [[chunk.data_page_offset, chunk.dictionary_page_offset] for chunk in chunks]  # a dictionary comes first
+    starts = [min(place for place in places if place is not None) for places in pages]
+    ends = [max(0, start) + chunk.total_compressed_size for start, chunk in zip(starts, chunks, strict=True)]
     with file.open() as stream:
         between = stream.seek(0, 2) - 2 * len(PARQUET_END[1]) - footer - max(ends, default=len(PARQUET_END[1]))
         stream.seek(0)
@@ -101,9 +95,3 @@ def _require_one_parquet_file(file: File, metadata: Any, footer: int) -> None:
         before = stream.read(between + FOOTER_SIGNATURE) if between > 0 else b""
     if start != PARQUET_END[1] or SECOND_FILE.search(before) or between < 0:
         raise DataError(APPENDED)
-
-
-def _start_of(chunk: Any) -> int:
-    """Return where a column of a row group starts: at its dictionary, if it has one."""
-    first = chunk.dictionary_page_offset
-    return int(chunk.data_page_offset if first is None else min(first, chunk.data_page_offset))

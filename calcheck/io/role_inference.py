@@ -1,7 +1,6 @@
 """The roles of columns, inferred from their names."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
@@ -9,7 +8,7 @@ import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError, listed_columns, named_some, with_suggestion
 from calcheck.io import column_roles, interval_columns, naming_schemes, parameter_columns
-from calcheck.io.arrow_columns import is_number, is_scalar, is_text, is_vector
+from calcheck.io.arrow_columns import is_scalar, is_text, is_vector
 from calcheck.io.column_names import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
 from calcheck.io.filters import require_one
 from calcheck.options import flag_of
@@ -35,20 +34,15 @@ KEY_COLUMNS = frozenset(
 ENDS = ("_id", "_name", "_number", "id")
 
 
-def grouping_columns(schema: pa.Schema, used: Iterable[str]) -> dict[str, Grouping]:
+def grouping_columns(schema: pa.Schema) -> list[str]:
     """Return the columns of a file whose rows may depend on each other: of times, and of keys that may repeat."""
-    used = set(used)
-    found = {field.name: _grouping(field) for field in schema if field.name not in used}
-    return {name: kind for name, kind in found.items() if kind is not None}
-
-
-def _grouping(field: pa.Field) -> Grouping | None:
-    """Return why rows with equal or near values of a column may depend on each other; None if nothing is known."""
-    return grouping_of(
-        field.name,
-        is_date=pa.types.is_date(field.type) or pa.types.is_timestamp(field.type),
-        is_key=is_text(field.type) or pa.types.is_integer(field.type),
-    )
+    found = []
+    for field in schema:
+        is_date = pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)
+        is_key = is_text(field.type) or pa.types.is_integer(field.type)
+        if grouping_of(field.name, is_date=is_date, is_key=is_key) is not None:
+            found.append(field.name)
+    return found
 
 
 def grouping_of(name: str, *, is_date: bool, is_key: bool) -> Grouping | None:
@@ -77,14 +71,11 @@ def only_increases(values: AnyArray) -> bool:
 
 EMBEDDING = r"emb_\d+"
 INPUTS = r"input_\d+"
-UNCLEAR_PAIRS = {  # Ambiguous pairs of columns, with the message about them
-    (
-        "0",
-        "1",
-    ): "may be means and standard deviations, variances, or logs of either. Pass --mean 0 with --std 1, --var 1,"
-    " --log-std 1 or --log-var 1",
+UNCLEAR_PAIRS = {
+    ("0", "1"): "may be means and standard deviations, variances, or logs of either. Pass --mean 0 with --std 1,"
+    " --var 1, --log-std 1 or --log-var 1",
     ("loc", "scale"): "have a different meaning in each family. Pass --dist (--dist gaussian, …)",
-}
+}  # Ambiguous pairs of columns, with the message about them
 STANDARD_ERRORS = ("se.fit", "se", "mean_se", "variance.estimates", "Est.Error", "std.error", "stderr")
 KEYS = {  # Columns that identify rows, by tool
     "Nixtla": ("unique_id", "ds", "cutoff"),
@@ -112,41 +103,22 @@ def find_roles(
     narrow = _shown(columns.schema, x, wide, (*target, *column_roles.columns_of(predictive)))
     keys = tuple(name for name in KEYS.get(tool, ()) if name in columns.names)
     observed = finder.observed(has_location=not error and not isinstance(predictive, column_roles.ResidualRole))
-    roles = column_roles.Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys, observed=observed)
-    return replace(roles, unusual=not (options.names_form or options.target or tool) and _is_unusual(roles))
-
-
-def _is_unusual(roles: column_roles.Roles) -> bool:
-    """Return whether targets, means and standard deviations were found by names that are less common."""
-    used = {*roles.target, *column_roles.columns_of(roles.predictive)}
-    return isinstance(roles.predictive, column_roles.GaussianRole) and not used <= {*TARGETS, *MEANS, *STDS}
+    inferred = isinstance(predictive, column_roles.GaussianRole) and not (options.names_form or options.target or tool)
+    unusual = inferred and not {*target, *column_roles.columns_of(predictive)} <= {*TARGETS, *MEANS, *STDS}
+    return column_roles.Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys, unusual, observed)
 
 
 def find_input_roles(
-    columns: naming_schemes.ColumnIndex, options: ColumnOptions, *, external: bool = False
+    columns: naming_schemes.ColumnIndex, options: ColumnOptions, *, external: bool, targets: bool
 ) -> column_roles.Roles:
-    """Return the roles of inputs and keys only; other columns are not checked."""
+    """Return the roles of inputs and keys, and of targets of a sample; predictions are not checked."""
     finder = _Finder(columns, options)
-    x, embedded = finder.inputs(external=external)
-    narrow = _shown(columns.schema, x, set(x) if embedded and len(x) > 1 else set())
-    return column_roles.Roles((), None, x, embedded, finder.id(), narrow)
-
-
-def find_sample_roles(
-    columns: naming_schemes.ColumnIndex, options: ColumnOptions, *, external: bool = False
-) -> column_roles.Roles:
-    """Return the roles of targets and inputs, and of keys to join an embedding; predictions are not checked."""
-    finder = _Finder(columns, options)
-    target = finder.target()
-    if not target:
+    target = finder.target() if targets else ()
+    if targets and not target:
         raise DataError(columns.missing("target"))
     x, embedded = finder.inputs(external=external)
     narrow = _shown(columns.schema, x, set(x) if embedded and len(x) > 1 else set())
-    return column_roles.Roles(target, None, x, embedded, finder.id() if external else None, narrow)
-
-
-OTHER_ROLES = {"sample": find_sample_roles, "inputs": find_input_roles}
-"""Functions that find the roles in files read for something other than predictions."""
+    return column_roles.Roles(target, None, x, embedded, finder.id() if external or not targets else None, narrow)
 
 
 def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str], first: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -154,7 +126,8 @@ def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str], first: tuple[s
     shown = [
         column.name
         for column in schema
-        if column.name and column.name not in wide and is_scalar(column.type) and not _holds_vectors(column, x)
+        if column.name and column.name not in wide and is_scalar(column.type)
+        if not (column.name in x and is_text(column.type))  # vectors written as text
     ]
     return tuple(dict.fromkeys([*(name for name in (*first, *x) if name in shown), *shown]))
 
@@ -389,9 +362,8 @@ class _Finder:
             return (), True
         if options.embedding:
             return columns.group("embedding", options.embedding), True
-        if column_roles.columns_of(predictive) == (
-            "embedding",
-        ):  # an array of draws, whose name in a .npy file means nothing
+        described = column_roles.columns_of(predictive)
+        if described == ("embedding",):  # an array of draws, whose name in a .npy file means nothing
             return (), True
         wide, inputs = (tuple(columns.matching(names)) for names in (EMBEDDING, INPUTS))
         embedding = ("embedding",) if "embedding" in columns.names else wide
@@ -481,8 +453,3 @@ def _mixture_columns(columns: naming_schemes.ColumnIndex) -> str:
         f"columns {mean!r} and {spread!r} hold several numbers per row. For an ensemble or a mixture of normal"
         f" distributions, pass --dist mixture --param loc={mean} --param scale={spread}"
     )
-
-
-def _holds_vectors(column: pa.Field, x: tuple[str, ...]) -> bool:
-    """Return whether a text column holds the embedding, as lists written as text."""
-    return column.name in x and is_text(column.type) and not is_number(column.type)

@@ -129,7 +129,10 @@ class ConcatTable:
     ) -> None:
         text = files.format in TEXT
         self.members = files.members
-        self.tables = [_without_rows(member.file) for member in files.members]
+        opened = ((member.file, open_file(member.file)) for member in files.members)
+        self.tables = [
+            table if isinstance(table, ParquetTable) else LazyTable.of(file, table) for file, table in opened
+        ]
         self.starts = [0, *accumulate(table.rows for table in self.tables)]
         self.schema = files.schema or self._agreed(files.name, text=text)
 
@@ -162,15 +165,12 @@ class ConcatTable:
 
     @property
     def rows(self) -> int:
-        """The number of rows of all files."""
         return self.starts[-1]
 
     def nbytes(self, columns: Sequence[str]) -> int:
-        """Return the approximate bytes of some columns as arrays, without partition keys."""
         return sum(table.nbytes([name for name in columns if name in table.schema.names]) for table in self.tables)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield batches of rows of some columns, file by file."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         for member, table in zip(self.members, self.tables, strict=True):
             present = [name for name in columns if name in table.schema.names]
@@ -193,22 +193,17 @@ class LazyTable:
     sizes: dict[str, int]  # Bytes of each column
     notes: tuple[str, ...] = ()  # Messages about its columns
 
+    @classmethod
+    def of(cls, file: File, table: Table) -> "LazyTable":
+        """Return the table of a file without its rows."""
+        sizes = {name: table.nbytes([name]) for name in table.schema.names}
+        return cls(file, table.schema, table.rows, sizes, notes_of(table))
+
     def nbytes(self, columns: Sequence[str]) -> int:
-        """Return the bytes of some columns."""
         return sum(self.sizes[name] for name in columns)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield batches of rows of some columns."""
         return open_file(self.file).batches(columns)
-
-
-def _without_rows(file: File) -> Table:
-    """Open a file as a table that keeps no rows in memory."""
-    table = open_file(file)
-    if isinstance(table, ParquetTable):
-        return table
-    sizes = {name: table.nbytes([name]) for name in table.schema.names}
-    return LazyTable(file, table.schema, table.rows, sizes, notes_of(table))
 
 
 def _common(first: pa.DataType, second: pa.DataType, *, text: bool) -> pa.DataType | None:
@@ -235,8 +230,7 @@ def _completed(batch: pa.Table, member: PartitionFile, schema: pa.Schema) -> pa.
     for field in schema:
         if field.name in batch.schema.names:
             columns.append(batch[field.name].cast(field.type))
-            continue
-        value = member.keys.get(field.name)
-        scalar = pa.scalar(value, pa.string()).cast(field.type)
-        columns.append(pa.chunked_array([pa.repeat(scalar, len(batch))]))
+        else:
+            key = pa.scalar(member.keys.get(field.name), pa.string()).cast(field.type)
+            columns.append(pa.chunked_array([pa.repeat(key, len(batch))]))
     return pa.table(columns, schema=schema)

@@ -35,16 +35,12 @@ def parse_times(column: str, raw: AnyArray, rows: Indices) -> AnyArray:
         found = raw.astype(DATE_UNIT) if raw.dtype.kind == "M" else _dates(raw)
         missing = np.isnat(found)
     if missing.any():
-        raise DataError(_no_time(column, raw, np.flatnonzero(missing), rows))
+        places = np.flatnonzero(missing)
+        text = str(raw[places[0]])
+        what = "no time" if text in MISSING else f"{text[:SHOWN]!r}, which is no time,"
+        known = "Times are dates such as 2026-01-31, or numbers that order the rows"
+        raise DataError(f"column {column!r} has {what} in {named_rows(rows[places].tolist())}. {known}")
     return found
-
-
-def _no_time(column: str, raw: AnyArray, places: Indices, rows: Indices) -> str:
-    """Return a message about values that are missing, or no times."""
-    text = str(raw[places[0]])
-    what = "no time" if text in MISSING else f"{text[:SHOWN]!r}, which is no time,"
-    known = "Times are dates such as 2026-01-31, or numbers that order the rows"
-    return f"column {column!r} has {what} in {named_rows(rows[places].tolist())}. {known}"
 
 
 def _dates(raw: AnyArray) -> AnyArray:
@@ -101,17 +97,11 @@ class Window:
             return np.asarray(times[np.arange(len(times)) // self.count * self.count])
         if times.dtype.kind != "M":
             raise DataError(f"column {column!r} holds numbers, not dates: pass a number of times, e.g. --window 50")
-        return _floors(times, self.offset)
-
-
-def _floors(times: AnyArray, offset: str) -> AnyArray:
-    """Return the start of the duration or period of each time."""
-    if offset in CALENDAR:
-        months = times.astype("datetime64[M]")
-        step = CALENDAR[offset]
-        return np.asarray((months - months.astype(np.int64) % step).astype(DATE_UNIT))
-    found = DURATION.fullmatch(offset)
-    if found is None or found[1] == "0":
-        raise DataError(f"there is no duration or period {offset!r}")
-    duration = int(found[1] or 1) * DURATIONS[found[2]]
-    return np.asarray(MONDAY + (times - MONDAY) // duration * duration, dtype=DATE_UNIT)
+        if self.offset in CALENDAR:
+            months = times.astype("datetime64[M]")
+            return np.asarray((months - months.astype(np.int64) % CALENDAR[self.offset]).astype(DATE_UNIT))
+        found = DURATION.fullmatch(self.offset)
+        if found is None or found[1] == "0":
+            raise DataError(f"there is no duration or period {self.offset!r}")
+        duration = int(found[1] or 1) * DURATIONS[found[2]]
+        return np.asarray(MONDAY + (times - MONDAY) // duration * duration, dtype=DATE_UNIT)
