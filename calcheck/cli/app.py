@@ -112,15 +112,11 @@ class CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name, the command and its arguments: of an alias the metric, of a file `evaluate`."""
         name = metric_name(args[0])
-        evaluated = name not in self.commands and is_file_name(name)
+        is_file = name == "-" or (
+            not name.startswith("-") and (any(sign in name for sign in "./\\*?:") or Path(name).exists())
+        )
+        evaluated = name not in self.commands and is_file
         return super().resolve_command(ctx, ["evaluate", *args] if evaluated else [name, *args[1:]])
-
-
-def is_file_name(text: str) -> bool:
-    """Return whether a text is the name of a file rather than a misspelt command."""
-    return (
-        not text.startswith("-") and (any(sign in text for sign in "./\\*?:") or Path(text).exists())
-    ) or text == "-"
 
 
 HALF_WORD = 100  # maximum characters shown from each end of a word in a message; column names may be longer

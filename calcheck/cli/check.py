@@ -11,18 +11,17 @@ from calcheck.cli import inputs_and_outputs
 from calcheck.cli.app import metric_name
 from calcheck.cli.typer_options import build
 from calcheck.errors import CalcheckError, DataError, FileError, MissingFileError, OptionError
+from calcheck.execution.run import Run
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
-from calcheck.report import Gate, Level, Report
+from calcheck.report import Gate, Inference, Level, Report, Result
 from calcheck.studies.gate.rules import Rule
 from calcheck.studies.options import AgainstOptions, RefitOptions, RowOptions, RuleOptions, ToleranceOptions
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Config, Settings
-    from calcheck.execution.run import Run
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.regions.partition import Cut
-    from calcheck.report import Gate, Inference, Report, Result
     from calcheck.studies.gate.baseline import Allowed
 
 
@@ -92,11 +91,12 @@ class Base:
 
 def read_base(options: AgainstOptions, named: Sequence[str] | None, settings: Settings, given: dict[str, Any]) -> Base:
     """Return the baseline."""
-    from calcheck.io.files import SUFFIXES, suffix_of
-
     if options.against is None:
         return Base()
-    allowed = _allowed(options)
+    from calcheck.io.files import SUFFIXES, suffix_of
+    from calcheck.studies.gate.baseline import StoredInterval, Tolerance
+
+    allowed = StoredInterval() if options.within_interval else Tolerance.from_options(options.rtol, options.atol)
     if suffix_of(options.against) not in SUFFIXES.keys() - {".json"}:  # JSON is a report, not records
         return _report_base(options, allowed, given)
     if not options.no_worse or build(RowOptions, given).subsample is not None:
@@ -168,14 +168,6 @@ def _metric(stored: Result) -> Metric[Any]:
         msg = f"{stored.metric} compares two files, but check reads one. To compare stored reports, use calcheck diff"
         raise OptionError(msg)
     return METRICS.named(stored.metric).from_options(stored.options)
-
-
-def _allowed(options: AgainstOptions) -> Allowed:
-    from calcheck.studies.gate.baseline import StoredInterval, Tolerance
-
-    if options.within_interval:
-        return StoredInterval()
-    return Tolerance.from_options(options.rtol, options.atol)
 
 
 Rules = list[tuple[Rule, Level]]

@@ -1,6 +1,6 @@
 """Errors of the command line: what they say, and hints at the option or file that was meant."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,11 @@ def explain(error: typer.TyperException, words: Sequence[str], commands: Sequenc
 
 def describe(error: CalcheckError, words: Sequence[str]) -> str:
     """Return the message of an error with its notes, and with a hint if a file is missing."""
-    hint = _file_hint(error.name, words) if isinstance(error, MissingFileError) else ""
-    message = f"{error}. {hint}" if hint else str(error)
+    hints = []
+    if isinstance(error, MissingFileError):  # perhaps one of several values of an option
+        lists = ((flag, values) for flag, values in _values_by_flag(words) if error.name in values[1:])
+        hints = [_joined(flag, values[: values.index(error.name) + 1]) for flag, values in lists]
+    message = f"{error}. {hints[0]}" if hints else str(error)
     return " ".join([message, *getattr(error, "__notes__", ())])
 
 
@@ -43,25 +46,16 @@ def _option_hint(error: Any) -> str:
     """Return which commands have an option, or a similar option, or where the options are listed."""
     if error.option_name in BEFORE_COMMAND:
         return "Put this option before the command, e.g. calcheck --config FILE evaluate …"
-    if commands := _commands_with(error.option_name, error.ctx.find_root().command.commands):
+    flags_of = {
+        name: {flag for option in command.options() for flag in option.flags}
+        for name, command in error.ctx.find_root().command.commands.items()
+    }
+    if commands := [name for name, flags in flags_of.items() if error.option_name in flags]:
         return f"{error.ctx.command_path} does not take it; these commands do: {', '.join(commands)}"
     flags = {flag.lstrip("-"): flag for parameter in error.ctx.command.params for flag in parameter.opts}
     if near := nearest_word(error.option_name.lstrip("-"), flags):
         return f"Did you mean {flags[near]}?"
     return f"{error.ctx.command_path} --help lists the options"
-
-
-def _commands_with(flag: str, commands: Mapping[str, Any]) -> list[str]:
-    """Return the names of the commands that have an option."""
-    return [name for name, command in commands.items() if any(flag in option.flags for option in command.options())]
-
-
-def _file_hint(name: str, words: Sequence[str]) -> str:
-    """Return how several values of an option are given, if one was taken for a missing file; else an empty string."""
-    for flag, values in _values_by_flag(words):
-        if name in values[1:]:
-            return _joined(flag, values[: values.index(name) + 1])
-    return ""
 
 
 def list_hint(strays: int, words: Sequence[str]) -> str:
@@ -80,8 +74,5 @@ def _values_by_flag(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
     for place, part in enumerate(parts):
         if part in LISTS:
-            yield part, list(takewhile(_is_value, parts[place + 1 :]))
-
-
-def _is_value(word: str) -> bool:
-    return not word.startswith("-") and not Path(word).exists()
+            following = parts[place + 1 :]
+            yield part, list(takewhile(lambda word: not word.startswith("-") and not Path(word).exists(), following))

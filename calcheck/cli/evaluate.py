@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter
@@ -18,25 +18,22 @@ from calcheck.cli.next_commands import next_commands
 from calcheck.cli.states import merge_states, stream_metrics
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.errors import FileError, OptionError
+from calcheck.execution.run import Run
 from calcheck.options import flag_of, options_of
 from calcheck.render import FORMATS, PAGE, render
-from calcheck.render.document import report_document
+from calcheck.render.document import Document, report_document
 from calcheck.render.numbers_and_notes import skip_reasons
+from calcheck.report import Report, Skipped
 from calcheck.studies import Group, group
 from calcheck.studies import options as study_options
+from calcheck.typing import Mask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from calcheck.evaluation import Answer
-    from calcheck.execution.run import Run
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
-    from calcheck.render.document import Document
-    from calcheck.report import Report, Skipped
     from calcheck.studies.page.document import EvaluatedRows, ModelReport
-    from calcheck.typing import Mask
 
 PAGE_NAME = "report.html"
 OF_ONE_FILE = ("pointwise", "plot", "validation", "save_state", "checkpoint")  # Options that name a file of one model
@@ -165,7 +162,8 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
             raise OptionError(f"--by compares groups of one FILE, got {len(files)} files")
         run_study(STUDIES["slices"], file=files[0], **given)
         return ()
-    inputs_and_outputs.require_groups(given, by)
+    if build(study_options.RefitOptions, given).refit and not by:
+        raise OptionError("--refit applies to groups: also pass the columns that form them, e.g. --by sex")
     inputs_and_outputs.require_shown(given)
     from calcheck.cli.study_commands import model_names
 
@@ -362,24 +360,20 @@ def _model(name: str, report: Report, source: FileSource, rows: EvaluatedRows, g
         model = model_report(
             name, report, rows, inputs_and_outputs.make_run(given), inputs=inputs, plot_by=by, used=used
         )
-    return model if options.validation is None else _recalibrated(model, options.validation, source, given)
-
-
-def _recalibrated(model: ModelReport, validation: str, source: FileSource, given: dict[str, Any]) -> ModelReport:
-    """Return what the page shows of a model, with a correction that is fitted to validation rows."""
+    if options.validation is None:
+        return model
     from calcheck.render.page import Row, figure
     from calcheck.studies.recalibrate.document import recalibration_tables
     from calcheck.studies.recalibrate.options import RecalibrationOptions
     from calcheck.studies.recalibrate.picture import recalibration_picture
     from calcheck.studies.recalibrate.study import judges, recalibrate, with_inputs
 
-    options = with_inputs(build(RecalibrationOptions, given), given.get("inputs"), given.get("by"))
-    fitted = inputs_and_outputs.open_source(validation, given, judges(), narrow=False, also=options.columns)
-    other = replace(source, also=options.columns)
+    chosen = with_inputs(build(RecalibrationOptions, given), given.get("inputs"), given.get("by"))
+    fitted = inputs_and_outputs.open_source(options.validation, given, judges(), narrow=False, also=chosen.columns)
     with inputs_and_outputs.run_context(given, fitted) as run:
-        report, found = recalibrate(fitted, options=options, other=other, run=run)
-        picture = Row((figure(recalibration_picture(report, found)),))
-        return replace(model, recalibration=(*recalibration_tables(report), picture))
+        corrected, found = recalibrate(fitted, options=chosen, other=replace(source, also=chosen.columns), run=run)
+        picture = Row((figure(recalibration_picture(corrected, found)),))
+        return replace(model, recalibration=(*recalibration_tables(corrected), picture))
 
 
 def _deliver(

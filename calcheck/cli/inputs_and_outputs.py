@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.app import metric_name
@@ -19,6 +18,7 @@ from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of, options_of
 from calcheck.render import PAGE
 from calcheck.studies import options as study_options
+from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
     from calcheck.charts.picture import Picture
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions
     from calcheck.render.document import Document
     from calcheck.report import Report, Skipped
-    from calcheck.typing import AnyArray
 
 STDIN = "-"
 STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
@@ -103,22 +102,11 @@ def draw(picture: Picture, path: str) -> None:
     write_bytes(path, image_files.draw(picture, path))
 
 
-def has_pictures(given: dict[str, Any]) -> bool:
-    """Return whether a command draws pictures: to a file, or on a page."""
-    return bool(given.get("plot")) or given.get("format") == PAGE
-
-
 def pictures_of(report: Report) -> tuple[Picture, ...]:
     """Return the pictures of a report of metrics."""
     from calcheck.render.metric_pictures import metric_pictures
 
     return metric_pictures(report)
-
-
-def draw_metrics(report: Report, path: str) -> None:
-    """Draw the picture of a report of one metric to a file."""
-    for picture in pictures_of(report):
-        draw(picture, path)
 
 
 def deliver(
@@ -162,12 +150,6 @@ def select_metrics(
     for name in named:
         METRICS.named(name, "--metrics: ")
     return [settings.metric(name, {LEVEL: levels} if levels else {}) for name in named]
-
-
-def require_groups(given: dict[str, Any], by: Sequence[Any] | None) -> None:
-    """Raise if metrics are to be fitted to groups, and no columns form groups."""
-    if build(study_options.RefitOptions, given).refit and not by:
-        raise OptionError("--refit applies to groups: also pass the columns that form them, e.g. --by sex")
 
 
 def weigh_applicable(
@@ -277,14 +259,10 @@ def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: 
 
     from calcheck.streaming.metric_accumulators import accumulator_of
 
-    return (
-        ""
-        if all(accumulator_of(metric) is None for metric in metrics)
-        else (
-            f"rows are processed in batches: targets and predictions need {needed / runs.GIB:.2g} GiB, and the --memory"
-            f" limit is {memory / runs.GIB:.2g} GiB"
-        )
-    )
+    if all(accumulator_of(metric) is None for metric in metrics):
+        return ""
+    amounts = f"need {needed / runs.GIB:.2g} GiB, and the --memory limit is {memory / runs.GIB:.2g} GiB"
+    return f"rows are processed in batches: targets and predictions {amounts}"
 
 
 def require_outputs(
@@ -303,13 +281,15 @@ def require_shown(given: dict[str, Any]) -> None:
         raise OptionError("--format csv cannot show --worst and --best: use another format, or --pointwise")
 
 
-def require_only(
-    declared: Sequence[Parameter], allowed: Collection[str], given: dict[str, Any], what: str, remedy: str = "remove it"
-) -> None:
+def is_given(given: dict[str, Any], name: str) -> bool:
+    """Return whether an option was given."""
+    return given.get(name) not in (None, False, ())
+
+
+def refuse(names: Iterable[str], given: dict[str, Any], what: str, remedy: str) -> None:
     """Raise if an option was given that does not apply to what the command does."""
-    for parameter in declared:
-        name = parameter.name
-        if name not in allowed and given.get(name, parameter.default) not in (parameter.default, None, False, ()):
+    for name in names:
+        if is_given(given, name):
             raise OptionError(f"{flag_of(name)} does not apply to {what}: {remedy}")
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.inputs_and_outputs import draw, file_source
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError
 from calcheck.options import flag_of
 from calcheck.studies import group
 from calcheck.studies.options import COLUMNS, FILE_TEXT, ConvertOptions, PredictionPlotOptions
 
 if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
     from calcheck.io.file_source import FileSource
     from calcheck.predictions import Predictions
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli import inputs_and_outputs
 from calcheck.cli.states import stream_metric
-from calcheck.cli.study_commands import CommandRequest, refuse
+from calcheck.cli.study_commands import CommandRequest
 from calcheck.cli.typer_options import Command, build, command_of, parameters_of
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
 from calcheck.options import options_of
+from calcheck.render import PAGE
 from calcheck.studies import Answer, Argument, Group, Study, group, options
 
 if TYPE_CHECKING:
@@ -64,15 +65,11 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
         if second is None:
             run_metric(build(metric, given), file, given)
             return
-        allowed = {
-            *options.SAMPLES.only,
-            *(
-                each.name
-                for each in parameters_of([own, options.REFERENCE, options.REPORT, options.SEED, options.ENGINE])
-            ),
-        }
+        shared = parameters_of([own, options.REFERENCE, options.REPORT, options.SEED, options.ENGINE])
+        allowed = {*options.SAMPLES.only, *(each.name for each in shared)}
         further = (each.name for each in parameters_of(study.groups) if each.name not in allowed)
-        refuse(further, given, "two files", "remove it, or pass one file with predictions")
+        remedy = "remove it, or pass one file with predictions"
+        inputs_and_outputs.refuse(further, given, "two files", remedy)
         from calcheck.studies.two_samples.study import run
 
         request = CommandRequest(study, {**given, "a": file, "b": second})
@@ -117,7 +114,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
             [metric],
             at=points,
             subsample=build(options.RowOptions, given).subsample,
-            run=replace(run, curves=inputs_and_outputs.has_pictures(given), curves_by=plot_by),
+            run=replace(run, curves=bool(plot) or given["format"] == PAGE, curves_by=plot_by),
             worst=extremes.worst,
             best=extremes.best,
             sink=pointwise.take if pointwise.path else None,
@@ -126,8 +123,8 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     if places.grid is not None:
         report = replace(report, settings={**report.settings, "grid": places.grid})
     pointwise.write()
-    if plot:
-        inputs_and_outputs.draw_metrics(report, plot)
+    for picture in inputs_and_outputs.pictures_of(report) if plot else ():
+        inputs_and_outputs.draw(picture, str(plot))
     inputs_and_outputs.deliver(report, report_to, pictures=lambda: inputs_and_outputs.pictures_of(report))
 
 
@@ -135,17 +132,15 @@ def _require_polynomial(metric: Metric[Any], source: FileSource) -> None:
     """Raise if an option of polynomial kernels is set, and neither kernel is polynomial."""
     given = [option for option in options_of(type(metric)) if option.field in POLYNOMIAL]
     changed = [option.flag for option in given if getattr(metric, option.field) != option.default]
-    if not changed or "polynomial" in (kernel := _kernel_x(metric, source), getattr(metric, "kernel_y", "rbf")):
+    if not changed:
+        return
+    with source.error_names():
+        roles = source.roles
+    default = "rbf" if len(roles.x) == 1 and not roles.has_embedding else "polynomial"
+    kernel = getattr(metric, "kernel_x", None) or default
+    if "polynomial" in (kernel, getattr(metric, "kernel_y", "rbf")):
         return
     raise OptionError(
         f"{changed[0]} is for polynomial kernels, and the kernel on inputs is {kernel}: pass --kernel-x polynomial, or"
         f" remove {changed[0]}"
     )
-
-
-def _kernel_x(metric: Metric[Any], source: FileSource) -> str:
-    """Return the kernel on inputs: by default rbf for a single column of inputs, and polynomial for others."""
-    with source.error_names():
-        roles = source.roles
-    default = "rbf" if len(roles.x) == 1 and not roles.has_embedding else "polynomial"
-    return getattr(metric, "kernel_x", None) or default

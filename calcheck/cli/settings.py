@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli.typer_options import PREFIX, build, make_command, parameters, source_of, variable
 from calcheck.errors import CalcheckError, FileError, OptionError, nearest_word, suggestion
 from calcheck.metrics import METRICS, canonical_name
-from calcheck.options import is_excluded
+from calcheck.options import Option, is_excluded
 
 if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
-    from calcheck.options import Option
 
 Table = dict[str, tuple[Any, str]]
 
@@ -145,8 +144,17 @@ class Settings:
 
     @cached_property
     def config(self) -> Config:
-        """Content of the settings file, whose names and types are validated."""
-        return _config(**{name: self._context.params.get(name) for name in ("config", "no_config")})
+        """Content of the settings file that ``--config`` and ``--no-config`` choose, else of the nearest one."""
+        path, no_config = (self._context.params.get(name) for name in ("config", "no_config"))
+        if path is not None and no_config:
+            msg = "--config and --no-config contradict each other: use only one of them, also as environment variables"
+            raise OptionError(msg)
+        if path is not None:
+            return read_config(Path(path))
+        try:
+            return Config() if no_config else find_config(Path.cwd())
+        except OSError:  # the working directory was deleted
+            return Config()
 
     def from_file(self, command: str, field: str) -> Any:
         """Return the value of an option in the settings file: in the command's table, else for all commands."""
@@ -280,22 +288,6 @@ class Settings:
 
 def _unused(**_: Any) -> None:
     """Stand for the command of a metric whose options are read."""
-
-
-def _config(config: str | None, *, no_config: bool) -> Config:
-    """Return the content of the settings file that ``--config`` and ``--no-config`` choose."""
-    if config is not None and no_config:
-        msg = "--config and --no-config contradict each other: use only one of them, also as environment variables"
-        raise OptionError(msg)
-    if no_config:
-        return Config()
-    if config is not None:
-        return read_config(Path(config))
-    try:
-        here = Path.cwd()
-    except OSError:  # the working directory was deleted
-        return Config()
-    return find_config(here)
 
 
 def _takes(option: Option, value: Any) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli import inputs_and_outputs
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.errors import Message, OptionError
+from calcheck.execution.run import Run
 from calcheck.options import flag_of, option, options_of
 from calcheck.studies import group
 from calcheck.studies.options import (
@@ -27,7 +28,6 @@ from calcheck.studies.options import (
 if TYPE_CHECKING:
     from calcheck.evaluation import Answer
     from calcheck.execution.dask import Cluster
-    from calcheck.execution.run import Run
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.report import Report
@@ -89,7 +89,12 @@ def _summed(
     with exclusive(options.save_state) as require_unchanged:
         with inputs_and_outputs.run_context(given, source) as run:
             checkpoint = _checkpoint(options, source, reads, metrics, run)
-            with _workers(options.dask) as executor:
+            workers: AbstractContextManager[Cluster | None] = nullcontext()
+            if options.dask is not None:
+                from calcheck.execution.dask import cluster_at
+
+                workers = cluster_at(options.dask)
+            with workers as executor:
                 running = replace(run, executor=executor, checkpoint=checkpoint)
                 state = accumulate(source, metrics, running, like=like, answer=answer)
             state.warnings += (Message("streamed", reason),) if reason else ()
@@ -124,18 +129,6 @@ def _checkpoint(
         "seed and replicates": f"{run.seed}, {run.replicates}",
     }
     return FileCheckpoint(options.checkpoint, identity, resume=options.resume)
-
-
-@contextmanager
-def _workers(address: str | None) -> Iterator[Cluster | None]:
-    """Yield the cluster, or None without ``--dask``."""
-    if address is None:
-        yield None
-        return
-    from calcheck.execution.dask import cluster_at
-
-    with cluster_at(address) as cluster:
-        yield cluster
 
 
 def _require_writable(given: dict[str, Any], paths: dict[str, str | None], inputs: Sequence[str]) -> None:
@@ -188,7 +181,9 @@ def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, 
 
 def merge_states(files: Sequence[str], given: dict[str, Any], declared: Sequence[Parameter]) -> Report:
     """Return the report of all rows of saved states, merged; raise if an option of ``declared`` needs the rows."""
-    inputs_and_outputs.require_only(declared, {*(each.name for each in MERGED), *OF_REPORTS}, given, "saved states")
+    allowed = {*(each.name for each in MERGED), *OF_REPORTS}
+    further = (each.name for each in declared if each.name not in allowed)
+    inputs_and_outputs.refuse(further, given, "saved states", "remove it")
     return _merged(files, given)
 
 

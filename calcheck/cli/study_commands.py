@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,24 +18,24 @@ import typer
 
 from calcheck.cli import inputs_and_outputs
 from calcheck.cli.app import metric_name
+from calcheck.cli.inputs_and_outputs import is_given, refuse
 from calcheck.cli.next_commands import monitor_commands, slice_commands
 from calcheck.cli.typer_options import Command, build, command_of, parameters_of, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
+from calcheck.execution.run import Run
 from calcheck.io.column_names import ColumnOptions
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, is_excluded, options_of
-from calcheck.studies import STUDIES, Request
+from calcheck.studies import STUDIES, Answer, Request, Study
 from calcheck.studies.options import OVERWRITTEN, AnyReportOptions, RuleOptions
+from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
-    from calcheck.execution.run import Run
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.models.alignment import Model
     from calcheck.predictions import Predictions
     from calcheck.report import Report, Skipped
-    from calcheck.studies import Answer, Study
-    from calcheck.typing import AnyArray
 
 OPTION_NAME = "[a-z][a-z_-]*"
 
@@ -257,18 +257,6 @@ def run_study(study: Study, **given: Any) -> None:
             refuse(further, given, variant.what, "remove one of them")
     request = CommandRequest(study, given)
     request.finish(study.answer(request))
-
-
-def is_given(given: dict[str, Any], name: str) -> bool:
-    """Return whether an option was given."""
-    return given.get(name) not in (None, False, ())
-
-
-def refuse(names: Iterable[str], given: dict[str, Any], what: str, remedy: str) -> None:
-    """Raise if an option was given that does not apply to what the command does."""
-    for name in names:
-        if is_given(given, name):
-            raise OptionError(f"{flag_of(name)} does not apply to {what}: {remedy}")
 
 
 def files_by_folder(files: Sequence[str]) -> dict[str, list[str]]:

@@ -87,8 +87,8 @@ def completion_parameters() -> list[inspect.Parameter]:
     if is_completing():
         return []
     return [
-        flag("install_completion", "Install shell completion.", _install),
-        flag("show_completion", "Show its script.", _show),
+        flag("install_completion", "Install shell completion.", _complete),
+        flag("show_completion", "Show its script.", _complete),
     ]
 
 
@@ -113,18 +113,12 @@ def flag(name: str, text: str, callback: Callable[..., Any]) -> inspect.Paramete
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
 
 
-def _install(context: typer.Context, parameter: typer.CallbackParam, wanted: bool) -> None:  # noqa: FBT001 - Typer's callback
+def _complete(context: typer.Context, parameter: typer.CallbackParam, wanted: bool) -> None:  # noqa: FBT001 - Typer's callback
     if wanted:
-        from typer.completion import install_callback
+        from typer import completion
 
-        install_callback(context, parameter, wanted)
-
-
-def _show(context: typer.Context, parameter: typer.CallbackParam, wanted: bool) -> None:  # noqa: FBT001 - Typer's callback
-    if wanted:
-        from typer.completion import show_callback
-
-        show_callback(context, parameter, wanted)
+        called = completion.show_callback if parameter.name == "show_completion" else completion.install_callback
+        called(context, parameter, wanted)
 
 
 PREFIX = "CALCHECK"  # Prefix of environment variables: `CALCHECK_CRPS_ESTIMATOR` sets `--estimator` of `calcheck crps`
@@ -166,7 +160,9 @@ def make_command(
     app = typer.Typer(add_completion=False, rich_markup_mode="rich")
     called = function if declared is None else with_signature(partial(_run, function), declared)
     epilog = f"Example: {_without_markup(example)}" if example else None
-    app.command(name, cls=Command, epilog=epilog, help=_without_markup(_unwrapped(function.__doc__ or "")))(called)
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    text = "\n\n".join(" ".join(part.split()) for part in paragraphs)  # Typer keeps line breaks
+    app.command(name, cls=Command, epilog=epilog, help=_without_markup(text))(called)
     command = typer.main.get_command(app)
     if not isinstance(command, Command):  # pragma: no cover - for type checkers
         raise TypeError(type(command))
@@ -207,17 +203,16 @@ def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
 
 def parameters_of(groups: Iterable[Group]) -> list[inspect.Parameter]:
     """Return command parameters for groups of options, in their order."""
-    return [parameter for each in groups for parameter in _group_parameters(each)]
-
-
-def _group_parameters(group: Group) -> list[inspect.Parameter]:
-    own = [parameter for owner in group.owners for parameter in parameters(owner, group.panel)]
-    declared: dict[str, dict[str, Option]] = {}
-    for metric in map((METRICS | TWO_SAMPLE_METRICS).__getitem__, group.metrics):
-        for option in options_of(metric):
-            declared.setdefault(option.field, {})[metric.info.name] = option
-    shared = [_shared_parameter(of, group.panel) for of in declared.values()]
-    return [parameter for parameter in (*own, *shared) if group.has(parameter.name)]
+    found: list[inspect.Parameter] = []
+    for group in groups:
+        own = [parameter for owner in group.owners for parameter in parameters(owner, group.panel)]
+        declared: dict[str, dict[str, Option]] = {}
+        for metric in map((METRICS | TWO_SAMPLE_METRICS).__getitem__, group.metrics):
+            for option in options_of(metric):
+                declared.setdefault(option.field, {})[metric.info.name] = option
+        shared = [_shared_parameter(of, group.panel) for of in declared.values()]
+        found += [parameter for parameter in (*own, *shared) if group.has(parameter.name)]
+    return found
 
 
 def parse_given(metric: type[Metric[Any]], given: dict[str, Any]) -> dict[str, Any]:
@@ -352,11 +347,6 @@ def _shared_parameter(options: dict[str, Option], panel: str) -> inspect.Paramet
 def _without_markup(text: str) -> str:
     """Return a text of which rich shows the brackets."""
     return MARKUP.sub(r"\\[", text)
-
-
-def _unwrapped(docstring: str) -> str:
-    """Return a docstring with one line per paragraph, because Typer keeps line breaks."""
-    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(docstring).split("\n\n"))
 
 
 def _declared(option: Option, text: str, placeholder: str, panel: str, *own: Option) -> inspect.Parameter:
