@@ -43,11 +43,7 @@ class Options(RunKeywords, ColumnArguments, total=False):
     """Keywords for a run, and for reading."""
 
 
-class DependentOptions(Options, DependenceKeywords, total=False):
-    """Keywords for dependent rows, a run, and reading."""
-
-
-class WeightedOptions(DependentOptions, WeightKeywords, total=False):
+class WeightedOptions(Options, DependenceKeywords, WeightKeywords, total=False):
     """Keywords for sampling weights, dependent rows, a run, and reading."""
 
 
@@ -230,22 +226,6 @@ def named_models(
         Model.from_source(str(name), open_source(each, columns, metrics, dependence, dependence=dependence))
         for name, each in data.items()
     ]
-
-
-def require_varied(vary: Any) -> None:
-    """Raise unless there are settings to vary."""
-    if not isinstance(vary, Mapping):
-        raise OptionError(f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}')
-    if not vary:
-        raise OptionError('sweep needs a setting to vary: {"lambda_": [0.01, 0.1]} or {"subsample": [0.25, 0.5]}')
-
-
-def require_conditional(metrics: Sequence[AnyMetric]) -> None:
-    """Raise unless one of the metrics is evaluated at inputs."""
-    if not any(metric.info.conditional for metric in metrics):
-        names = ", ".join(metric.info.name for metric in metrics)
-        msg = f"at is for conditional metrics, such as cce, and there is none among {names}: omit at, or add cce"
-        raise OptionError(msg)
 
 
 def evaluation_points(at: Data, source: Source) -> Source:

@@ -111,8 +111,10 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     """
     request = KeywordRequest(locals(), WeightedOptions)
     chosen, without = request.weighted(request.metrics(), applicable=True)
-    if at is not None:
-        arguments.require_conditional(chosen)
+    if at is not None and not any(each.info.conditional for each in chosen):
+        names = ", ".join(each.info.name for each in chosen)
+        msg = f"at is for conditional metrics, such as cce, and there is none among {names}: omit at, or add cce"
+        raise OptionError(msg)
     columns = tuple(arguments.listed(plot_by))
     source = request.open(data, chosen, also=(*columns, *([groups] if groups else [])))
     source = source.with_stated_inputs() if isinstance(source, FileSource) else source
@@ -308,7 +310,10 @@ def sweep(
     1    0.5  0.505
     2    0.9  0.905
     """
-    arguments.require_varied(vary)
+    if not isinstance(vary, Mapping):
+        raise OptionError(f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}')
+    if not vary:
+        raise OptionError('sweep needs a setting to vary: {"lambda_": [0.01, 0.1]} or {"subsample": [0.25, 0.5]}')
     models = data if isinstance(data, Mapping) else {"model": data}
     return report_of("sweep", locals(), Options)
 

@@ -12,29 +12,26 @@ import numpy as np
 
 from calcheck.charts import image_files
 from calcheck.charts.drawing import vega_lite
+from calcheck.charts.picture import Picture
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.io.dataframes import TableInMemory
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import canonical_name
-from calcheck.predictions import with_input_columns
+from calcheck.predictions import Predictions, Source, with_input_columns
 from calcheck.render import page, terminal
 from calcheck.render.csv import NUMBERS, metric_lines
-from calcheck.render.document import report_document
+from calcheck.render.document import Document, report_document
 from calcheck.render.html import render, render_fragment
 from calcheck.render.metric_pictures import answer_picture, metric_picture, metric_pictures
 from calcheck.report import Report, Result
 from calcheck.storage.atomic_write import write_bytes
 from calcheck.studies.page.document import EvaluatedRows, ModelReport, model_report, page_of
+from calcheck.typing import AnyArray, Indices
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from calcheck.charts.picture import Picture
-    from calcheck.predictions import Predictions, Source
-    from calcheck.render.document import Document
-    from calcheck.typing import AnyArray, Indices
 
 DTYPES = {"string": "string", "empty": "string", "integer": "Int64", "boolean": "boolean", "floating": "float64"}
 """The dtype of a column of objects, by what pandas infers."""
@@ -66,20 +63,15 @@ class PointwiseResults:
         import pandas as pd
 
         columns = with_input_columns(self.columns, self.rows())
-        zones = self._time_zones()
         frame = pd.DataFrame({name: _typed(pd.Series(values)) for name, values in columns.items()})
-        for name in frame.columns.intersection(list(zones)):
-            frame[name] = frame[name].dt.tz_localize("UTC").dt.tz_convert(zones[name])
-        index = self._index()
+        index: pd.Index[Any] = pd.Index(self.numbers, name="row")
+        if isinstance(self.source, FileSource):
+            zones = {field.name: getattr(field.type, "tz", None) for field in self.source.table.schema}
+            for name in frame.columns.intersection([name for name, zone in zones.items() if zone is not None]):
+                frame[name] = frame[name].dt.tz_localize("UTC").dt.tz_convert(zones[name])  # arrays hold times in UTC
+            if isinstance(self.source.file, TableInMemory) and self.source.file.index is not None:
+                index = self.source.file.index.take(self.numbers)
         return frame.set_axis(index, axis=0).drop(columns=[name for name in index.names if name in frame])
-
-    def input_names(self) -> tuple[str, ...]:
-        """Return the names of the inputs, if they are columns."""
-        return tuple(self.source.roles.x) if isinstance(self.source, FileSource) else ()
-
-    def used_columns(self) -> set[str]:
-        """Return the columns with a role."""
-        return self.source.used_columns() if isinstance(self.source, FileSource) else set()
 
     def rows(self) -> Predictions:
         """Return the rows, with all columns of one value per row."""
@@ -88,22 +80,6 @@ class PointwiseResults:
         known = rows.row_numbers()
         order = np.argsort(known, kind="stable")
         return rows.take(order[np.searchsorted(known[order], self.numbers)])
-
-    def _time_zones(self) -> dict[str, str]:
-        """Return the time zones of the columns of the input that have one; arrays hold their times in UTC."""
-        if not isinstance(self.source, FileSource):
-            return {}
-        zones = {field.name: getattr(field.type, "tz", None) for field in self.source.table.schema}
-        return {name: zone for name, zone in zones.items() if zone is not None}
-
-    def _index(self) -> pd.Index[Any]:
-        """Return the labels of the rows in their frame; row numbers if they have none."""
-        import pandas as pd
-
-        file = self.source.file if isinstance(self.source, FileSource) else None
-        if isinstance(file, TableInMemory) and file.index is not None:
-            return file.index.take(self.numbers)
-        return pd.Index(self.numbers, name="row")
 
 
 @dataclass(frozen=True)
@@ -207,15 +183,11 @@ class InteractiveReport(Report):
           1 12.296  75.0  73.696 52.561
         """
         with keyword_messages():
-            return self._pointwise_of(metric).to_frame()
-
-    def _pointwise_of(self, metric: str) -> PointwiseResults:
-        """Return the results of rows of a metric."""
-        metric = canonical_name(metric)
-        found = [each for each in self._pointwise if each.metric == metric]
-        if len(found) == 1 and found[0].columns:
-            return found[0]
-        raise OptionError(self._no_rows(metric, len(found)))
+            metric = canonical_name(metric)
+            found = [each for each in self._pointwise if each.metric == metric]
+            if len(found) != 1 or not found[0].columns:
+                raise OptionError(self._no_rows(metric, len(found)))
+            return found[0].to_frame()
 
     def _no_rows(self, metric: str, count: int) -> str:
         """Return why there are no results of rows for a metric."""
@@ -270,7 +242,9 @@ class InteractiveReport(Report):
         if any(message.code == "grouped-rows" for result in self.results for message in result.warnings):
             return ModelReport(name, self, no_map="rows are grouped by their keys")
         settings = {key: self.settings[key] for key in ("seed", "confidence", "replicates")}
-        inputs, used = held.input_names(), held.used_columns()
+        inputs, used = tuple[str, ...](), set[str]()
+        if isinstance(held.source, FileSource):
+            inputs, used = held.source.roles.x, held.source.used_columns()
         evaluated, rows = EvaluatedRows(), held.rows()
         for each in self._pointwise:
             evaluated.add(each.metric, rows, RowResults(each.columns))
@@ -317,10 +291,8 @@ class InteractiveReport(Report):
                 drawn = [metric_picture(self, result) for result in self.results if result.metric == name]
             found = next((each for each in drawn if each is not None), None)
             if found is None:
-                what = (
-                    "an answer" if metric is None else f"{metric}. Those of metrics come from evaluate, pictures=True"
-                )
-                raise OptionError(f"the report has no picture of {what}")
+                of_metric = f"{metric}. Those of metrics come from evaluate, pictures=True"
+                raise OptionError(f"the report has no picture of {'an answer' if metric is None else of_metric}")
             return InteractivePicture(found)
 
     def pictures(self) -> tuple[InteractivePicture, ...]:

@@ -13,16 +13,13 @@ from calcheck.errors import keyword_messages
 from calcheck.io import read
 from calcheck.io.file_source import FileSource
 from calcheck.predictions import Predictions, Source
-from calcheck.recalibration.methods import AUTO
+from calcheck.recalibration.methods import AUTO, RecalibrationMap
 from calcheck.storage.prediction_files import canonical_columns
 from calcheck.storage.report_json import write_map
-from calcheck.studies import STUDIES
+from calcheck.studies import STUDIES, Answer
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from calcheck.recalibration.methods import RecalibrationMap
-    from calcheck.studies import Answer
 
 
 class Recalibration(InteractiveReport):

@@ -77,10 +77,12 @@ def vega_lite(picture: pictures.Picture) -> Spec:
     width = SINGLE_WIDTH if columns == 1 else WIDTH
     style = _Style(picture, columns * width)
     panels = [{**_panel(panel, style), "width": width, "height": _height(panel)} for panel in picture.panels]
+    expected = textwrap.wrap(strip_control(picture.expected), int(columns * (width + SPACING) / CHARACTER_WIDTH))
+    title = {"text": plain_name(picture.title, LONGEST_TITLE), "subtitle": expected}
     return {
         "$schema": SCHEMA,
         "description": strip_control(picture.description),
-        **_title(picture, columns * (width + SPACING)),
+        **({"title": title} if picture.title or picture.expected else {}),
         "concat": panels,
         "columns": columns,
         "spacing": SPACING,
@@ -108,12 +110,9 @@ class _Style:
         columns = len(names) if sum(widths) <= width else max(1, int(width / max(widths, default=1)))
         self._legend = {"columns": columns, "symbolOpacity": 1, **symbol} if width else None
         self._places = {name: place for place, name in enumerate(name for name in names if not _is_reference(name))}
-        self.colors = {plain_name(name): self._color(name) for name in names}
+        own = {name: COLORS[place % len(COLORS)] for name, place in self._places.items()}
+        self.colors = {plain_name(name): pictures.JUDGED.get(name, own.get(name, GRAY)) for name in names}
         self._scale = {"domain": list(self.colors), "range": list(self.colors.values())}
-
-    def _color(self, name: str) -> str:
-        own = GRAY if _is_reference(name) else COLORS[self._places[name] % len(COLORS)]
-        return pictures.JUDGED.get(name, own)
 
     def color(self, name: str) -> Spec:
         """Return the encoding of the color of a mark."""
@@ -132,13 +131,6 @@ def _name(mark: pictures.Mark) -> str:
 
 def _is_reference(name: str) -> bool:
     return name.endswith(pictures.REFERENCES)
-
-
-def _title(picture: pictures.Picture, width: float) -> Spec:
-    if not picture.title and not picture.expected:
-        return {}
-    lines = textwrap.wrap(strip_control(picture.expected), int(width / CHARACTER_WIDTH))
-    return {"title": {"text": plain_name(picture.title, LONGEST_TITLE), "subtitle": lines}}
 
 
 def _panel(panel: pictures.Panel, style: _Style) -> Spec:

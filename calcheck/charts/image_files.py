@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -55,7 +54,15 @@ def engine_starts() -> bool:
 
 def draw(picture: pictures.Picture, path: str) -> bytes:
     """Return a picture as bytes, in the format given by the file name."""
-    return CONVERTERS[_suffix(path)](svg(picture))
+    text, suffix = svg(picture), _suffix(path)
+    if suffix == ".svg":
+        return text.encode()
+    import vl_convert
+
+    if suffix == ".png":
+        return bytes(vl_convert.svg_to_png(text, scale=SCALE))
+    content = bytes(vl_convert.svg_to_pdf(text))  # with the resources of a page in random order
+    return RESOURCES.sub(lambda match: b"".join(sorted(match[0].splitlines(keepends=True))), content)
 
 
 def svg(picture: pictures.Picture) -> str:
@@ -74,15 +81,11 @@ def draw_spec(spec: Spec, description: str) -> str:
 
     text: str = vl_convert.vegalite_to_svg(spec, vl_version=VERSION, allowed_base_urls=[])
     label = escape(strip_control(description))
-    return _with_own_identifiers(_compact(text)).replace(
-        "<svg ", f'<svg role="graphics-document" aria-label="{label}" ', 1
-    )
-
-
-def _compact(text: str) -> str:
-    """Return SVG without empty paths, with circles, whose coordinates have two decimals, a hundredth of a pixel."""
+    # Two decimals are a hundredth of a pixel
     short = COORDINATES.sub(lambda found: DECIMALS.sub(r"\1", found[0]), EMPTY.sub("", text))
-    return CIRCLE.sub(r'<circle\1 cx="\2" cy="\3" r="\4"', short)
+    circles = CIRCLE.sub(r'<circle\1 cx="\2" cy="\3" r="\4"', short)
+    described = f'<svg role="graphics-document" aria-label="{label}" '
+    return _with_own_identifiers(circles).replace("<svg ", described, 1)
 
 
 def _with_own_identifiers(text: str) -> str:
@@ -95,23 +98,6 @@ def _with_own_identifiers(text: str) -> str:
     counted = IDENTIFIER.sub(numbered, text)
     digest = sha256(counted.encode()).hexdigest()[:12]
     return IDENTIFIER_NUMBER.sub(rf"\1p{digest}-\2\3", counted)
-
-
-def _png(text: str) -> bytes:
-    import vl_convert
-
-    return bytes(vl_convert.svg_to_png(text, scale=SCALE))
-
-
-def _pdf(text: str) -> bytes:
-    """Return SVG as PDF; vl-convert lists the resources of a page in random order."""
-    import vl_convert
-
-    content = bytes(vl_convert.svg_to_pdf(text))
-    return RESOURCES.sub(lambda match: b"".join(sorted(match[0].splitlines(keepends=True))), content)
-
-
-CONVERTERS: dict[str, Callable[[str], bytes]] = {".svg": str.encode, ".png": _png, ".pdf": _pdf}
 
 
 def _suffix(path: str) -> str:
