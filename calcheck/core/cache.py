@@ -44,7 +44,9 @@ def cached(
             known[key].used = next(_clock)
             return known[key].result  # type: ignore[no-any-return]
         result = function(owner, *args, **kwargs)
-        known[key] = _Kept(result, _nbytes(owner, result))
+        owned = {id(_whole(array)) for array in _arrays(owner)}  # its owner holds these anyway
+        sizes = {id(array): array.nbytes for array in map(_whole, _arrays(result)) if id(array) not in owned}
+        known[key] = _Kept(result, sum(sizes.values()))
         _evict_lru()
         return result
 
@@ -62,12 +64,6 @@ def _evict_lru() -> None:
             return
         total -= each.nbytes
         del known[key]
-
-
-def _nbytes(owner: object, result: object) -> int:
-    """Return the size of a result in bytes, without arrays that its owner holds anyway."""
-    owned = {id(_whole(array)) for array in _arrays(owner)}
-    return sum({id(array): array.nbytes for array in map(_whole, _arrays(result)) if id(array) not in owned}.values())
 
 
 def _whole(array: AnyArray) -> AnyArray:

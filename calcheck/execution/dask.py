@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.run import reduce_locally
+from calcheck.execution.run import SumT, reduce_locally
 
 if TYPE_CHECKING:
-    from calcheck.execution.run import SumT
     from calcheck.predictions import Predictions, Source
 
 LOCAL = "local:"
@@ -30,14 +30,11 @@ PROCESSES_PER_CORE = 4  # Maximum of local processes
 MAX_FAILURES = 10  # Worker failures per partition before the computation fails
 
 
+@dataclass(frozen=True)
 class Cluster:
     """Dask workers that reduce partitions of sources."""
 
-    def __init__(
-        self,
-        client: Any,  # The connection to the scheduler
-    ) -> None:
-        self._client = client
+    client: Any  # The connection to the scheduler
 
     def reduce(
         self, parts: Sequence[Source], work: Callable[[Predictions], SumT], progress: Callable[[float], None]
@@ -46,7 +43,7 @@ class Cluster:
         from distributed import as_completed
         from distributed.scheduler import KilledWorker
 
-        client, name = self._client, f"calcheck-{uuid4().hex}"
+        client, name = self.client, f"calcheck-{uuid4().hex}"
         # The work is sent once, and again if its worker fails
         remote_work = client.submit(_same, work, key=f"{name}-work", pure=False)
         level = [

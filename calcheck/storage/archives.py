@@ -199,7 +199,9 @@ def from_arrays(name: str, kind: Any, arrays: Arrays) -> Any:
     if get_origin(kind) in (dict, Mapping):
         return {key: _typed(each, get_args(kind)[1]) for key, each in parts.items()}
     if is_dataclass(kind):
-        owner = _subclass(kind, parts)
+        owner: Any = kind
+        if SUBCLASS in parts:  # no other class is ever made
+            owner = {each.__name__: each for each in owner.__subclasses__()}[parts[SUBCLASS].item()]
         return owner(**{field: from_arrays(field, hint, parts) for field, hint in _types(owner).items()})
     if (record := _record(kind)) is not None:
         return tuple(record(*map(str, line)) for line in arrays[name].tolist())
@@ -248,14 +250,6 @@ def _typed(values: AnyArray, kind: Any) -> Any:
     return word
 
 
-def _subclass(kind: Any, parts: Arrays) -> Any:
-    """Return the stored subclass of a declared class, else the declared class."""
-    if SUBCLASS not in parts:
-        return kind
-    subclasses = {each.__name__: each for each in kind.__subclasses__()}  # No other class is ever made
-    return subclasses[parts[SUBCLASS].item()]
-
-
 SHARE = 8  # A stage is saved again after 1/SHARE more batches, which bounds the time spent on saving
 
 
@@ -273,15 +267,13 @@ class FileCheckpoint:
         self._path, self._identity = path, identity
         self._stages: dict[str, int | None] = {}
         self._arrays: dict[str, dict[str, AnyArray]] = {}
-        if resume and Path(path).exists():
-            self._read()
-
-    def _read(self) -> None:
-        header, arrays = read_archive(self._path, CHECKPOINT)
+        if not resume or not Path(path).exists():
+            return
+        header, arrays = read_archive(path, CHECKPOINT)
         theirs = header.get("run", {})
-        for what in {**self._identity, **theirs}:
-            if self._identity.get(what) != theirs.get(what):
-                raise OptionError(f"{self._path} is from a different run: its {what} differ. Restart without --resume")
+        for what in {**identity, **theirs}:
+            if identity.get(what) != theirs.get(what):
+                raise OptionError(f"{path} is from a different run: its {what} differ. Restart without --resume")
         for place, (stage, batches) in enumerate(header.get("stages", {}).items()):
             self._stages[stage] = batches
             self._arrays[stage] = strip_prefix(str(place), arrays)

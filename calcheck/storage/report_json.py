@@ -29,9 +29,9 @@ def write_map(found: "RecalibrationMap", path: str) -> None:
 
 def read_map(path: str) -> "RecalibrationMap":
     """Return a map that was written by :func:`write_map`."""
-    from pydantic import ValidationError
+    from pydantic import TypeAdapter, ValidationError
 
-    from calcheck.recalibration.methods import VERSION
+    from calcheck.recalibration.methods import VERSION, RecalibrationMap
 
     file = File(path)
     content = read_json(file, HOW_TO_WRITE)
@@ -46,20 +46,12 @@ def read_map(path: str) -> "RecalibrationMap":
         msg = f"{file.display_name} was changed after it was written: its checksum does not match. Fit the map again"
         raise FileError(msg)
     try:
-        return _validated(content)
+        found: RecalibrationMap = TypeAdapter(RecalibrationMap).validate_json(json.dumps(content), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         msg = f"{file.display_name} is not a recalibration map of this calcheck: {where}: {first['msg']}"
         raise FileError(msg) from error
-
-
-def _validated(content: dict[str, Any]) -> "RecalibrationMap":
-    from pydantic import TypeAdapter
-
-    from calcheck.recalibration.methods import RecalibrationMap
-
-    found: RecalibrationMap = TypeAdapter(RecalibrationMap).validate_json(json.dumps(content), strict=True)
     return found
 
 
@@ -123,23 +115,19 @@ def read_json(file: File, how: str) -> Any:
         raise FileError(f"{file.display_name} is larger than {LARGEST_BYTES >> 20} MiB, the maximum size")
     try:
         text = content.decode("utf-8-sig")
+        found = extract(text, "report") if is_page(text) else [text]
+        if len(found) != 1:
+            held = f"holds the reports of {len(found)} models" if found else "is a page without a report of calcheck"
+            msg = f"{file.display_name} {held}. calcheck report FILE writes pages with the report of one model"
+            raise FileError(msg)
         return json.loads(
-            _only_report(text, file.display_name) if is_page(text) else text,
+            found[0],
             parse_constant=_refused,
             parse_float=_finite,
             object_pairs_hook=_each_once,
         )
     except (ValueError, RecursionError) as error:
         raise FileError(f"{file.display_name} is not valid JSON: {error}. {how}") from error
-
-
-def _only_report(page: str, name: str) -> str:
-    """Return the report inside a page as JSON."""
-    found = extract(page, "report")
-    if len(found) != 1:
-        held = f"holds the reports of {len(found)} models" if found else "is a page without a report of calcheck"
-        raise FileError(f"{name} {held}. calcheck report FILE writes pages with the report of one model")
-    return found[0]
 
 
 def _refused(constant: str) -> NoReturn:

@@ -49,25 +49,28 @@ def _result(metric: type[Metric[Any]]) -> dict[str, Any]:
     schema = _object(Result)
     options = options_of(metric)
     schema["properties"]["metric"] = {"const": metric.info.name}
-    schema["properties"]["options"] = {
-        "type": "object",
-        "properties": {option.name: {**_type(option.hint), "description": option.help} for option in options},
-        "required": [option.name for option in options],
-        "additionalProperties": False,
-    }
+    described = {option.name: {**_type(option.hint), "description": option.help} for option in options}
+    schema["properties"]["options"] = _closed(described, list(described))
     schema["properties"]["details"] = _type(metric.info.details)
     return schema
 
 
 def _object(owner: type[Any]) -> dict[str, Any]:
-    """Return the schema of a dataclass."""
-    hints = get_type_hints(owner)
-    return {
-        "type": "object",
-        "properties": {declared.name: _type(hints[declared.name]) for declared in fields(owner)},
-        "required": [declared.name for declared in fields(owner) if not declared.metadata.get("added")],
-        "additionalProperties": False,
-    }
+    """Return the schema of a dataclass, or of a TypedDict with an annotation of each field that describes it."""
+    hints = get_type_hints(owner, include_extras=is_typeddict(owner))
+    if is_typeddict(owner):
+        properties = {}
+        for name, hint in hints.items():
+            kind, text = get_args(get_args(hint)[0] if get_origin(hint) is NotRequired else hint)
+            properties[name] = {**_type(kind), "description": text}
+        return _closed(properties, sorted(owner.__required_keys__))
+    required = [declared.name for declared in fields(owner) if not declared.metadata.get("added")]
+    return _closed({declared.name: _type(hints[declared.name]) for declared in fields(owner)}, required)
+
+
+def _closed(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    """Return the schema of an object that has no other properties."""
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 SIMPLE: dict[Any, dict[str, Any]] = {
@@ -93,20 +96,4 @@ def _type(hint: Any) -> dict[str, Any]:
         return {"type": "array", "items": _type(arguments[0])}
     if origin is dict:
         return {"type": "object", "additionalProperties": _type(arguments[1])}
-    return _typed_dict(hint) if is_typeddict(hint) else _object(hint)
-
-
-def _typed_dict(owner: type[Any]) -> dict[str, Any]:
-    """Return the schema of a TypedDict."""
-    return {
-        "type": "object",
-        "properties": {name: _described(hint) for name, hint in get_type_hints(owner, include_extras=True).items()},
-        "required": sorted(owner.__required_keys__),
-        "additionalProperties": False,
-    }
-
-
-def _described(hint: Any) -> dict[str, Any]:
-    """Return the schema of an annotated type, with the description that is its annotation."""
-    kind, text = get_args(get_args(hint)[0] if get_origin(hint) is NotRequired else hint)
-    return {**_type(kind), "description": text}
+    return _object(hint)

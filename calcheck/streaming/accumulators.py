@@ -78,7 +78,12 @@ class MomentSums(Sums):
         cls, terms: Mapping[str, MeanTerm], metadata: Metadata, *, fixed: Mapping[str, Values] | None = None
     ) -> MomentSums:
         """Return the sums of the terms of a batch."""
-        sums = sum_groups(terms, metadata.n)
+        sums = {
+            name: np.asarray(float(metadata.n) if term.values is None else term.values.sum())
+            if term.groups is None
+            else term.groups.sums(term.values)
+            for name, term in terms.items()
+        }
         few = sum(each.size for each in sums.values()) <= MAX_MEANS
         products = central_products(terms, metadata.n) if few else None
         return cls(metadata, sums, dict(fixed or {}), products, fourth=fourth_products(terms, metadata.n))
@@ -154,16 +159,6 @@ class ColumnStore(Sums):
 
     def is_consistent(self) -> bool:
         return bool(self.parts) and all(each.shape == (self.n,) for each in self.columns().values())
-
-
-def sum_groups(terms: Mapping[str, MeanTerm], n: int) -> dict[str, Values]:
-    """Return the sums of terms over n rows, () each, or (k,) for a term with k groups."""
-    return {
-        name: np.asarray(float(n) if term.values is None else term.values.sum())
-        if term.groups is None
-        else term.groups.sums(term.values)
-        for name, term in terms.items()
-    }
 
 
 def central_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:

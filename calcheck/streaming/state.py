@@ -27,14 +27,8 @@ Arrays = Mapping[str, AnyArray]
 OF_INTERVALS = "cannot be computed in batches for prediction intervals. Use --subsample"
 IN_MEMORY = "needs rows in memory: pass the file with --subsample"
 NOTICED_ROWS = 20_000  # First rows by which the dependence of rows is noticed
-SIMPLE = (
-    "skipped",
-    "warnings",
-    "replicates",
-    "stated",
-    "noticed",
-    "requested",
-)  # Fields that are JSON in the header of a file
+SIMPLE = ("skipped", "warnings", "replicates", "stated", "noticed", "requested")
+"""Fields that are JSON in the header of a file."""
 NOT_LIKE = "is not in the --settings-from state"
 
 
@@ -169,9 +163,8 @@ def accumulate(
             f"--replicates {run.replicates} contradicts --settings-from, whose state has {like.replicates}: omit"
             " --replicates"
         )
-    count = FEW_REPLICATES if run.replicates is None else run.replicates
-    if like is not None:
-        count = like.replicates
+    stated = run.replicates if like is None else like.replicates
+    count = FEW_REPLICATES if stated is None else stated
     stream = BatchedSource(source, replace(run, replicates=count))
     chosen: list[StreamedMetric] = []
     skipped: dict[str, Skipped] = {}
@@ -398,7 +391,10 @@ def read_state(path: str) -> State:
             stored = archives.strip_prefix(key, arrays)
             settings = archives.from_arrays("settings", summing.settings_type, stored)
             chosen.append(StreamedMetric(metric, summing, settings))
-            sums.append(_sound(chosen[-1], chosen[-1].sums_from_arrays(stored), simple["input"].n))
+            sums.append(chosen[-1].sums_from_arrays(stored))
+            n = simple["input"].n
+            if sums[-1].n != n or n < 1 or not summing.is_consistent(settings, sums[-1]):
+                raise ValueError("its sums, its settings and its number of rows do not match")
         return State(metrics=tuple(chosen), sums=tuple(sums), **simple)
 
 
@@ -411,10 +407,3 @@ def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any], metric_acc
     if summing is None:
         raise ValueError(f"{name} cannot be computed in batches")
     return metric, summing
-
-
-def _sound(each: StreamedMetric, sums: Sums, n: int) -> Sums:
-    """Return the sums if they are consistent with the settings and the number of rows."""
-    if sums.n != n or n < 1 or not each.accumulator.is_consistent(each.settings, sums):
-        raise ValueError("its sums, its settings and its number of rows do not match")
-    return sums
