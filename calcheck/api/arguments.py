@@ -7,14 +7,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, TypeAlias, TypeVar
 
-from calcheck.api.keywords import (
-    DependenceKeywords,
-    MonitorKeywords,
-    RecalibrationKeywords,
-    RunKeywords,
-    SearchKeywords,
-    WeightKeywords,
-)
+from calcheck.api import keywords
 from calcheck.errors import DataError, OptionError, keyword_messages, with_suggestion
 from calcheck.io import read
 from calcheck.io.dataframes import TableInMemory, is_table, matrix_of
@@ -23,7 +16,6 @@ from calcheck.io.file_source import FileSource, with_needed_columns
 from calcheck.io.python_arguments import ColumnArguments
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
 from calcheck.metrics.base import Metric
-from calcheck.models.alignment import Model
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.numbers_and_notes import skip_reasons
@@ -34,28 +26,27 @@ OptionsT = TypeVar("OptionsT")
 Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
 Data: TypeAlias = Any  # What calcheck.read takes, what it returns, or Predictions
 
-
 OBJECTS = frozenset({"data", "models", "metrics", "metric", "cce", "vary", "new", "to", "at"})
 """Parameters that are objects in Python where the command line has names and files."""
 
 
-class Options(RunKeywords, ColumnArguments, total=False):
+class Options(keywords.RunKeywords, ColumnArguments, total=False):
     """Keywords for a run, and for reading."""
 
 
-class WeightedOptions(Options, DependenceKeywords, WeightKeywords, total=False):
+class WeightedOptions(Options, keywords.DependenceKeywords, keywords.WeightKeywords, total=False):
     """Keywords for sampling weights, dependent rows, a run, and reading."""
 
 
-class RecalibrationArguments(Options, RecalibrationKeywords, total=False):
+class RecalibrationArguments(Options, keywords.RecalibrationKeywords, total=False):
     """Keywords for a recalibration, a run, and reading."""
 
 
-class MonitorArguments(Options, MonitorKeywords, total=False):
+class MonitorArguments(Options, keywords.MonitorKeywords, total=False):
     """Keywords for a monitored model, a run, and reading."""
 
 
-class SearchArguments(WeightedOptions, SearchKeywords, total=False):
+class SearchArguments(WeightedOptions, keywords.SearchKeywords, total=False):
     """Keywords for a search of regions, a run, and reading."""
 
 
@@ -170,10 +161,7 @@ def open_source(
     narrow: bool = False,
     inputs: bool = False,
 ) -> Source:
-    """Return the source of data, with the columns that metrics need; all scalar columns if ``narrow``.
-
-    Columns of times or clusters have no other role: they are no targets unless a keyword names them.
-    """
+    """Return the source of data, with the columns that metrics need; all scalar columns if ``narrow``."""
     if isinstance(data, (Source, Predictions)) and columns:
         raise OptionError(f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read")
     source = InMemory(data) if isinstance(data, Predictions) else data
@@ -213,19 +201,6 @@ def _is_model(value: Any) -> bool:
     """Return whether a value is a file, a source, a mapping or a table, and not a column with Arrow's interface."""
     known = (str, PathLike, Source, Predictions, Mapping)
     return isinstance(value, known) or (is_table(value) and (hasattr(value, "columns") or hasattr(value, "schema")))
-
-
-def named_models(
-    data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any], dependence: Sequence[str] = ()
-) -> list[Model]:
-    """Return models by name, with columns of times or clusters."""
-    if not isinstance(data, Mapping):
-        msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {type(data).__name__}'
-        raise OptionError(msg)
-    return [
-        Model.from_source(str(name), open_source(each, columns, metrics, dependence, dependence=dependence))
-        for name, each in data.items()
-    ]
 
 
 def evaluation_points(at: Data, source: Source) -> Source:

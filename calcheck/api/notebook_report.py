@@ -39,24 +39,12 @@ DTYPES = {"string": "string", "empty": "string", "integer": "Int64", "boolean": 
 
 @dataclass(frozen=True, eq=False)
 class PointwiseResults:
-    """The results of one metric for each row.
-
-    Parameters
-    ----------
-    metric : str
-        Name of the metric.
-    columns : dict
-        Results by name, (n,) each; empty if the metric has no value per row.
-    numbers : (n,)
-        Row numbers in the input.
-    source : Source
-        The source that holds the rows.
-    """
+    """The results of one metric for each row."""
 
     metric: str
-    columns: dict[str, AnyArray]
-    numbers: Indices
-    source: Source
+    columns: dict[str, AnyArray]  # Results by name, (n,) each; empty if the metric has no value per row
+    numbers: Indices  # Row numbers in the input, (n,)
+    source: Source  # The source that holds the rows
 
     def to_frame(self) -> pd.DataFrame:
         """Return the keys of the rows, their results, and the other columns of the input."""
@@ -149,7 +137,9 @@ class InteractiveReport(Report):
         if any(texts):
             lines = [{"metric": line["metric"], "options": text, **line} for line, text in zip_longest(lines, texts)]
         frame = pd.DataFrame(lines, dtype=object)
-        numbers = {*NUMBERS, *(name for name in self.settings.get("vary", ()) if _holds_numbers(frame[name]))}
+        varied = {name: frame[name] for name in self.settings.get("vary", ())}
+        converted = {name: pd.to_numeric(texts, errors="coerce") for name, texts in varied.items()}
+        numbers = {*NUMBERS, *(name for name in varied if converted[name].notna().equals(varied[name].notna()))}
         return pd.DataFrame({name: _typed(values, is_number=name in numbers) for name, values in frame.items()})
 
     def rows(self, metric: str) -> pd.DataFrame:
@@ -320,13 +310,6 @@ def _distinguishing_options(results: Sequence[Result]) -> list[str]:
         differing = [name for name, value in result.options.items() if any(other[name] != value for other in others)]
         texts.append(", ".join(f"{name}={result.options[name]}" for name in differing))
     return texts
-
-
-def _holds_numbers(texts: pd.Series[Any]) -> bool:
-    """Return whether all texts are numbers: values of a setting, such as ``"0.1"``."""
-    import pandas as pd
-
-    return bool(pd.to_numeric(texts, errors="coerce").notna().equals(texts.notna()))
 
 
 def _typed(values: pd.Series[Any], *, is_number: bool = False) -> pd.Series[Any]:

@@ -78,23 +78,19 @@ class Recalibration(InteractiveReport):
         """
         import pandas as pd
 
-        source = self._opened(data, columns)
+        source: Source | Predictions = data
+        if not isinstance(data, (Source, Predictions)):
+            found = read(str(data) if isinstance(data, PathLike) else data, **columns)
+            if not columns and isinstance(self._source, FileSource):
+                found = replace(self._source, file=found.file)
+            source = replace(found, contents="any", observed=False, narrow=True, also=self.map.columns)
         rows = source if isinstance(source, Predictions) else source.predictions()
-        found = canonical_columns(self.map.apply(rows))
+        corrected = canonical_columns(self.map.apply(rows))
         frame = pd.DataFrame(
-            {name: list(values) if values.ndim > 1 else values for name, values in found.items()}  # arrays as cells
+            {name: list(values) if values.ndim > 1 else values for name, values in corrected.items()}  # arrays as cells
         )
         index = getattr(getattr(source, "file", None), "index", None)
         return frame if index is None else frame.set_axis(index.take(rows.row_numbers()), axis=0)
-
-    def _opened(self, data: Any, columns: dict[str, Any]) -> Source | Predictions:
-        if isinstance(data, (Source, Predictions)):
-            return data
-        found = read(str(data) if isinstance(data, PathLike) else data, **columns)
-        fitted = self._source
-        if not columns and isinstance(fitted, FileSource):
-            found = replace(fitted, file=found.file)
-        return replace(found, contents="any", observed=False, narrow=True, also=self.map.columns)
 
     def save(self, path: str) -> None:
         """Write the correction as JSON, for ``calcheck recalibrate --map``; an existing file is replaced."""

@@ -106,9 +106,19 @@ class KeywordRequest(Request):
         models = self.data("models")
         datasets = models if arguments.are_datasets(models) else {"": models}
         found = {}
-        for dataset, each in datasets.items():
+        for dataset, given in datasets.items():
             with message_prefix(str(dataset)) if dataset else nullcontext():
-                found[str(dataset)] = arguments.named_models(each, metrics, self._columns, self._dependence)
+                if not isinstance(given, Mapping):
+                    kind = type(given).__name__
+                    msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {kind}'
+                    raise OptionError(msg)
+                also = self._dependence
+                found[str(dataset)] = [
+                    Model.from_source(
+                        str(name), arguments.open_source(each, self._columns, metrics, also, dependence=also)
+                    )
+                    for name, each in given.items()
+                ]
         return found
 
     def keep(self, name: str, shown: Predictions, columns: dict[str, AnyArray], source: Source) -> None:

@@ -76,7 +76,11 @@ def vega_lite(picture: pictures.Picture) -> Spec:
     columns = 2 if len(picture.panels) == 4 else min(COLUMNS, len(picture.panels))  # noqa: PLR2004 - two by two
     width = SINGLE_WIDTH if columns == 1 else WIDTH
     style = _Style(picture, columns * width)
-    panels = [{**_panel(panel, style), "width": width, "height": _height(panel)} for panel in picture.panels]
+    panels: list[Spec] = []
+    for panel in picture.panels:
+        titled = {"title": {"text": plain_name(panel.title), "fontSize": 12, "offset": 6}} if panel.title else {}
+        size = {"width": width, "height": _height(panel)}
+        panels.append({**titled, "layer": _all_layers(panel, style), **size})
     expected = textwrap.wrap(strip_control(picture.expected), int(columns * (width + SPACING) / CHARACTER_WIDTH))
     title = {"text": plain_name(picture.title, LONGEST_TITLE), "subtitle": expected}
     return {
@@ -133,11 +137,6 @@ def _is_reference(name: str) -> bool:
     return name.endswith(pictures.REFERENCES)
 
 
-def _panel(panel: pictures.Panel, style: _Style) -> Spec:
-    titled = {"title": {"text": plain_name(panel.title), "fontSize": 12, "offset": 6}} if panel.title else {}
-    return {**titled, "layer": _all_layers(panel, style)}
-
-
 def _all_layers(panel: pictures.Panel, style: _Style) -> list[Spec]:
     return [layer for mark in panel.marks for layer in _layers(mark, panel, style)]
 
@@ -159,7 +158,9 @@ def _layers(mark: pictures.Mark, panel: pictures.Panel, style: _Style) -> list[S
         case pictures.Cells():
             return [_cells(mark, panel)]
         case pictures.Rule():
-            return [_rule(mark, panel)]
+            data = _rows(x=[mark.x]) if mark.y is None else _rows(y=[mark.y])
+            drawn = {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.2}
+            return [_layer(data, drawn, panel, {"value": BLACK})]
         case _:
             assert_never(mark)
 
@@ -214,11 +215,6 @@ def _cells(mark: pictures.Cells, panel: pictures.Panel) -> Spec:
     drawn = {"type": "rect", "aria": len(mark.value) <= MAX_LABELED, "invalid": "show"}
     layer = _layer(_rows(**edges, value=[_finite(each) for each in mark.value]), drawn, panel, {})
     return {**layer, "encoding": {**layer["encoding"], "fill": fill}}
-
-
-def _rule(mark: pictures.Rule, panel: pictures.Panel) -> Spec:
-    data = _rows(x=[mark.x]) if mark.y is None else _rows(y=[mark.y])
-    return _layer(data, {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.2}, panel, {"value": BLACK})
 
 
 def _layer(data: list[Spec], mark: Spec, panel: pictures.Panel, color: Spec) -> Spec:

@@ -42,12 +42,10 @@ def require_image(path: str) -> None:
 
 @cache
 def engine_starts() -> bool:
-    """Return whether pictures can be drawn; tried in a child process if there is a limit on memory.
-
-    The engine reserves 64 GiB of addresses, and ends the process if it cannot.
-    """
+    """Return whether pictures can be drawn; tried in a child process if there is a limit on memory."""
     if address_space_limit() is None:
         return True
+    # The engine reserves 64 GiB of addresses, and ends the process if it cannot
     probe = [sys.executable, "-c", PROBE]
     return subprocess.run(probe, check=False, capture_output=True).returncode == 0  # noqa: S603 - of this file
 
@@ -66,10 +64,7 @@ def draw(picture: pictures.Picture, path: str) -> bytes:
 
 
 def svg(picture: pictures.Picture) -> str:
-    """Return a picture as SVG, with its description for screen readers.
-
-    Its identifiers occur in no other picture, so that several pictures fit in one page.
-    """
+    """Return a picture as SVG with its description; its identifiers occur in no other picture of a page."""
     return draw_spec(vega_lite(picture), picture.description or picture.title)
 
 
@@ -108,10 +103,7 @@ REGION = "region"  # Name of the signal that holds the selected region
 
 
 def selectable(spec: Spec) -> Spec:
-    """Return the specification of a panel of which regions can be selected, with names of its data.
-
-    The signal ``"region"`` holds the limits of the selection, by the fields ``x`` and ``y``.
-    """
+    """Return the specification of a panel whose signal ``"region"`` holds the limits of a selection in x and y."""
     spec = replaceable(spec)
     spec["layer"][0]["params"] = [{"name": REGION, "select": {"type": "interval"}}]
     return spec
@@ -125,10 +117,7 @@ def replaceable(spec: Spec) -> Spec:
 
 
 def javascript() -> str:
-    """Return the scripts that draw specifications: Vega, Vega-Lite and Vega-Embed, about 0.9 MB.
-
-    They define ``vegaEmbed``. They are kept in the user's cache folder, if it is writable: bundling takes a second.
-    """
+    """Return the scripts of Vega, Vega-Lite and Vega-Embed, 0.9 MB, from the user's cache folder if they are there."""
     from importlib.metadata import version
 
     import vl_convert

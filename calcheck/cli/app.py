@@ -220,8 +220,7 @@ def run() -> int:
 def _open_outputs() -> None:
     """Open the standard streams that the parent process has closed, and make them take any text.
 
-    Writing to the reopened standard output is an error; text written to the reopened standard error is discarded. If a
-    descriptor stayed closed, the first file that the program opens would get its number.
+    If a descriptor stayed closed, the first file that the program opens would get its number.
     """
     for descriptor, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:

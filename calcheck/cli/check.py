@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from calcheck.regions.partition import Cut
     from calcheck.studies.gate.baseline import Allowed
 
-
 ROUNDING = 1e-6  # relative difference of a value that was computed again, possibly on another machine
 SUBSAMPLED = "--subsample draws other rows"
 
@@ -113,8 +112,19 @@ def _report_base(options: AgainstOptions, allowed: Allowed, given: dict[str, Any
 
     name = str(options.against)
     report = read_report(name)
+    names = [result.metric for result in report.results]
+    problems = {
+        "it has no results": not names,
+        "its results are for subsets of the rows": any(result.slice for result in report.results),
+        "it has several results for one metric": len(set(names)) < len(names),
+        "its results are evaluated at the inputs of another file": any(
+            file.role == "evaluation_points" for file in report.input.files
+        ),
+    }
+    if problem := next((problem for problem, found in problems.items() if found), ""):
+        remedy = "Use a report from calcheck evaluate FILE --format json"
+        raise FileError(f"{name} cannot be used as a baseline: {problem}. {remedy}")
     try:
-        _require_comparable(report)
         metrics = tuple(_metric(stored) for stored in report.results)
     except OptionError as error:
         raise FileError(f"{name} cannot be used as a baseline: {error}") from error
@@ -146,22 +156,6 @@ def _is_same(stored: float | None, now: float | None) -> bool:
     return stored == now or (stored is not None and now is not None and math.isclose(stored, now, rel_tol=ROUNDING))
 
 
-def _require_comparable(base: Report) -> None:
-    """Raise unless the report has one result per metric, for all rows, evaluated at these rows."""
-    metrics = [result.metric for result in base.results]
-    problems = {
-        "it has no results": not metrics,
-        "its results are for subsets of the rows": any(result.slice for result in base.results),
-        "it has several results for one metric": len(set(metrics)) < len(metrics),
-        "its results are evaluated at the inputs of another file": any(
-            file.role == "evaluation_points" for file in base.input.files
-        ),
-    }
-    for problem, found in problems.items():
-        if found:
-            raise OptionError(f"{problem}. Use a report from calcheck evaluate FILE --format json")
-
-
 def _metric(stored: Result) -> Metric[Any]:
     """Return the metric of a stored result, with the stored options."""
     if stored.metric in TWO_SAMPLE_METRICS:
@@ -171,7 +165,6 @@ def _metric(stored: Result) -> Metric[Any]:
 
 
 Rules = list[tuple[Rule, Level]]
-
 
 EXIT_VIOLATED, EXIT_UNJUDGED = 1, 3
 TABLES: dict[str, Level] = {"fail-on": "fail", "warn-on": "warn"}

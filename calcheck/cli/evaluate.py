@@ -260,9 +260,8 @@ def _require_outputs(
     reads = [name for source in sources for name in source.reads()] if sources else files
     pointwise = build(study_options.PointwiseOptions, given).pointwise
     plot = build(study_options.PlotOptions, given).plot
-    inputs_and_outputs.require_deliverable(
-        output, [*reads, *required.base.reads()], pointwise=pointwise, plot=plot, summary=summary
-    )
+    outputs = {"output": output.output, "pointwise": pointwise, "plot": plot, "summary": summary}
+    inputs_and_outputs.require_deliverable(outputs, [*reads, *required.base.reads()])
     return inputs_and_outputs.Pointwise(pointwise)
 
 
@@ -395,19 +394,17 @@ def _deliver(
         from calcheck.storage.atomic_write import append_text
 
         append_text(summary, text("markdown"))
-    paged = output.format == PAGE and models and not brief
-    inputs_and_outputs.deliver_text(_page(models, legend=not output.quiet) if paged else text(output.format), output)
-
-
-def _page(models: Sequence[ModelReport], *, legend: bool) -> str:
-    """Return the page of models; say so if pictures cannot be drawn."""
+    if output.format != PAGE or not models or brief:
+        inputs_and_outputs.deliver_text(text(output.format), output)
+        return
     from calcheck.charts.image_files import NO_ENGINE, engine_starts
     from calcheck.render.page import render as render_page
     from calcheck.studies.page.document import page_of
 
     if not engine_starts():
         sys.stderr.write(f"calcheck: {NO_ENGINE}; the page is without them\n")
-    return render_page(page_of(models, command=shlex.join(["calcheck", *sys.argv[1:]]), legend=legend))
+    page = page_of(models, command=shlex.join(["calcheck", *sys.argv[1:]]), legend=not output.quiet)
+    inputs_and_outputs.deliver_text(render_page(page), output)
 
 
 def _declare(metavar: str, text: str, own: Sequence[Group], output: Sequence[Group]) -> list[Parameter]:

@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,8 +16,6 @@ from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
-
-    from calcheck.metrics.base import Metric
 
 
 LIBRARIES = (
@@ -50,19 +48,14 @@ def list_metrics() -> None:
     from calcheck.render.document import Column, Document, Table, row_of
     from calcheck.render.terminal import render
 
-    rows = tuple(
-        row_of(name, _description(metric), metric.info.unit, ", ".join(metric.info.needs))
-        for name, metric in (METRICS | TWO_SAMPLE_METRICS).items()
-    )
+    rows = []
+    for name, metric in (METRICS | TWO_SAMPLE_METRICS).items():
+        aliases = [other for other, alias in ALIASES.items() if alias.metric == name]
+        also = f". Also called {', '.join(aliases)}." if aliases else ""
+        description = f"{metric.summary()} {metric.info.source}{also}"
+        rows.append(row_of(name, description, metric.info.unit, ", ".join(metric.info.needs)))
     columns = tuple(map(Column, ("metric", "description", "unit", "needs")))
-    sys.stdout.write(render(Document((Table(columns, rows),))))
-
-
-def _description(metric: "type[Metric[Any]]") -> str:
-    """Return what a metric measures, its source, and its other names."""
-    aliases = [name for name, alias in ALIASES.items() if alias.metric == metric.info.name]
-    also = f". Also called {', '.join(aliases)}." if aliases else ""
-    return f"{metric.summary()} {metric.info.source}{also}"
+    sys.stdout.write(render(Document((Table(columns, tuple(rows)),))))
 
 
 def print_schema(
@@ -80,7 +73,6 @@ def print_schema(
 
 metrics_command = make_command("metrics", list_metrics)
 schema_command = make_command("schema", print_schema)
-
 
 REFERENCE_PREFIX = "reference-"
 GROUPS: dict[str, tuple[str, ...]] = {

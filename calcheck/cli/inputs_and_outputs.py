@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -38,11 +38,8 @@ STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 class Pointwise:
     """Collects the per-row results of metrics, and writes them together with the other columns of the rows."""
 
-    def __init__(
-        self,
-        path: str | None,  # Output file, .parquet or .csv; None to write nothing
-    ) -> None:
-        self.path = path
+    def __init__(self, path: str | None) -> None:
+        self.path = path  # Output file, .parquet or .csv; None to write nothing
         self._shown: Predictions | None = None
         self._columns: dict[str, AnyArray] = {}
 
@@ -70,24 +67,17 @@ class Pointwise:
             write_columns(self.path, with_input_columns(self._columns, self._shown))
 
 
-def require_deliverable(
-    report: study_options.AnyReportOptions,
-    inputs: Sequence[str],
-    *,
-    pointwise: str | None = None,
-    plot: str | None = None,
-    summary: str | None = None,
-) -> None:
-    """Raise, before computing, if an output file cannot be written or is also an input file."""
-    if pointwise:
+def require_deliverable(outputs: Mapping[str, str | None], inputs: Sequence[str]) -> None:
+    """Raise, before computing, if the output file of an option cannot be written or is also an input file."""
+    if pointwise := outputs.get("pointwise"):
         from calcheck.storage.atomic_write import require_suffix
 
         require_suffix(pointwise)
-    if plot:
+    if plot := outputs.get("plot"):
         from calcheck.charts.image_files import require_image
 
         require_image(plot)
-    written = [path for path in (report.output, pointwise, plot, summary) if path and path not in STDOUT]
+    written = [path for path in outputs.values() if path and path not in STDOUT]
     if written:
         from calcheck.storage.atomic_write import require_writable
 
@@ -271,7 +261,7 @@ def require_outputs(
     """Return the output options; raise, before computing, if the outputs cannot be written."""
     report, pointwise = build(study_options.ReportOptions, given), Pointwise(given.get("pointwise"))
     reads = [name for source in sources if source for name in source.reads()]
-    require_deliverable(report, reads, pointwise=pointwise.path, plot=given.get("plot"))
+    require_deliverable({"output": report.output, "pointwise": pointwise.path, "plot": given.get("plot")}, reads)
     return report, pointwise
 
 

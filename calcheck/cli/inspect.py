@@ -26,8 +26,6 @@ def first_rows(rows: Predictions) -> list[tuple[str, str]]:
     """Return descriptions of the first rows, with their numbers or ids; empty if there are no predictions."""
     import numpy as np
 
-    if rows.predictive is None:
-        return []
     first = rows.take(slice(0, SHOWN))
     if first.predictive is None:
         return []
@@ -43,6 +41,8 @@ def first_rows(rows: Predictions) -> list[tuple[str, str]]:
 
 def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
     """Return the observed value of each row, and its position in the predictive distribution."""
+    import numpy as np
+
     from calcheck.distributions.special import format_plain
 
     y = rows.y
@@ -52,10 +52,8 @@ def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
         return [", ".join(map(format_plain, row)) for row in y]
     if (levels := predictive.interval_levels) is not None:
         limits = [predictive.central_interval(level) for level in levels.tolist()]
-        return [
-            f"{format_plain(value)}: " + ", ".join(_side(value, low[row], high[row]) for low, high in limits)
-            for row, value in enumerate(y)
-        ]
+        sides = [np.select([y < low, y > high], ["below", "above"], "inside") for low, high in limits]
+        return [f"{format_plain(value)}: {', '.join(row)}" for value, *row in zip(y, *sides, strict=True)]
     if not predictive.has_atoms and predictive.n_draws is None and not predictive.caveat:
         try:
             z = (y - predictive.mean()) / predictive.std()
@@ -64,13 +62,6 @@ def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
         else:
             return [f"{format_plain(value)}: z = {score:.2f}" for value, score in zip(y, z, strict=True)]
     return [f"{format_plain(value)}: P(Y ≤ y) = {share:.2g}" for value, share in zip(y, predictive.cdf(y), strict=True)]
-
-
-def _side(value: float, low: float, high: float) -> str:
-    """Return on which side of an interval a value is."""
-    if value < low:
-        return "below"
-    return "above" if value > high else "inside"
 
 
 def _convert(file: str, **given: Any) -> None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Table = dict[str, tuple[Any, str]]
 
-
 OWN, SHARED, TABLE = "calcheck.toml", "pyproject.toml", "tool.calcheck"
 GATES = "gates"
 RENAMED = {"tolerance": "landmark-error"}  # Options of metrics that had another name, by that name

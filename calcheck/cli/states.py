@@ -14,16 +14,8 @@ from calcheck.errors import Message, OptionError
 from calcheck.execution.run import Run
 from calcheck.options import flag_of, option, options_of
 from calcheck.studies import group
-from calcheck.studies.options import (
-    BOOTSTRAP,
-    CONFIDENCE,
-    OVERWRITTEN,
-    REPORT,
-    SEED,
-    AnswerOptions,
-    ReportOptions,
-    StateOptions,
-)
+from calcheck.studies import options as study_options
+from calcheck.studies.options import AnswerOptions, ReportOptions, StateOptions
 
 if TYPE_CHECKING:
     from calcheck.evaluation import Answer
@@ -39,7 +31,9 @@ if TYPE_CHECKING:
 class MergeOptions:
     """Options for the output of merged states."""
 
-    save_state: str | None = option(None, "Save the merged state to a file.", metavar="FILE", by_hand=OVERWRITTEN)
+    save_state: str | None = option(
+        None, "Save the merged state to a file.", metavar="FILE", by_hand=study_options.OVERWRITTEN
+    )
 
 
 OF_REPORTS = ("fail_on", "warn_on", "exit_zero", "brief", "summary", "names")
@@ -48,38 +42,30 @@ OF_REPORTS = ("fail_on", "warn_on", "exit_zero", "brief", "summary", "names")
 
 def stream_metric(metric: Metric[Any], file: str, given: dict[str, Any], reason: str = "") -> None:
     """Stream one metric over a file, and write the report; the reason for streaming becomes a warning."""
-    options = build(StateOptions, given)
-    like = _like(options)
-    metrics = [metric] if like is None else [_as_in(like, options.settings_from, metric, given)]
-    inputs_and_outputs.deliver(_summed(metrics, file, given, like, reason, strict=True), build(ReportOptions, given))
+    report = stream_metrics([metric], file, given, reason, command=True)
+    inputs_and_outputs.deliver(report, build(ReportOptions, given))
 
 
 def stream_metrics(
-    metrics: Sequence[Metric[Any]], file: str, given: dict[str, Any], reason: str = "", *, answer: Answer | None = None
-) -> Report:
-    """Return the report of several streamed metrics; with ``--settings-from`` and no names, those of that state."""
-    options = build(StateOptions, given)
-    like = _like(options)
-    if like is not None:
-        named = [metric.info.name for metric in metrics] if given.get("metrics") else list(_metrics_of(like))
-        metrics = [_named(like, options.settings_from, name) for name in named]
-    return _summed(metrics, file, given, like, reason, strict=bool(given.get("metrics")), answer=answer)
-
-
-def _summed(
     metrics: Sequence[Metric[Any]],
     file: str,
     given: dict[str, Any],
-    like: State | None,
-    reason: str,
+    reason: str = "",
     *,
-    strict: bool,
     answer: Answer | None = None,
+    command: bool = False,
 ) -> Report:
+    """Return the report of streamed metrics: that of a ``command``, or with ``--settings-from`` those of its state."""
     from calcheck.storage.atomic_write import exclusive
-    from calcheck.streaming.state import accumulate, report_from_state, write_state
+    from calcheck.streaming.state import accumulate, read_state, report_from_state, write_state
 
-    options = build(StateOptions, given)
+    options, strict = build(StateOptions, given), command or bool(given.get("metrics"))
+    like = None if options.settings_from is None else read_state(options.settings_from)
+    if like is not None and command:
+        metrics = [_as_in(like, options.settings_from, metric, given) for metric in metrics]
+    elif like is not None:
+        named = [metric.info.name for metric in metrics] if strict else list(_metrics_of(like))
+        metrics = [_named(like, options.settings_from, name) for name in named]
     for name in inputs_and_outputs.OF_ROWS:
         if given.get(name):
             raise OptionError(f"{flag_of(name)} needs all rows in memory, and streaming keeps none: omit it")
@@ -134,21 +120,13 @@ def _checkpoint(
 def _require_writable(given: dict[str, Any], paths: dict[str, str | None], inputs: Sequence[str]) -> None:
     """Raise, before computing, if the report or another output file cannot be written."""
     from calcheck.storage.archives import require_archive_path
-    from calcheck.storage.atomic_write import require_writable
 
-    report = build(ReportOptions, given)
-    inputs_and_outputs.require_deliverable(report, inputs, summary=given.get("summary"))
+    output = build(ReportOptions, given).output
+    inputs_and_outputs.require_deliverable({"output": output, "summary": given.get("summary")}, inputs)
     for flag, path in paths.items():
         if path:
             require_archive_path(path, flag)
-    outputs = [None if report.output in inputs_and_outputs.STDOUT else report.output, *paths.values()]
-    require_writable([path for path in outputs if path], inputs)
-
-
-def _like(options: StateOptions) -> State | None:
-    from calcheck.streaming.state import read_state
-
-    return None if options.settings_from is None else read_state(options.settings_from)
+    inputs_and_outputs.require_deliverable({"output": output, **paths}, inputs)
 
 
 def _metrics_of(state: State) -> dict[str, Metric[Any]]:
@@ -215,7 +193,14 @@ def _merge(files: list[str], **given: Any) -> None:
 MERGED = [
     argument("files", "STATES…", "State files written with --save-state.", list[str]),
     *parameters_of(
-        [group("Metrics", AnswerOptions), BOOTSTRAP, CONFIDENCE, REPORT, group("Output", MergeOptions), SEED]
+        [
+            group("Metrics", AnswerOptions),
+            study_options.BOOTSTRAP,
+            study_options.CONFIDENCE,
+            study_options.REPORT,
+            group("Output", MergeOptions),
+            study_options.SEED,
+        ]
     ),
 ]
 merge_command = make_command("merge", _merge, MERGED, example="calcheck evaluate monday.state tuesday.state")

@@ -78,9 +78,8 @@ class CommandRequest(Request):
         named = self.parameters.get("metrics") or default
         if named and not isinstance(named[0], str):
             return list(named)
-        return inputs_and_outputs.select_metrics(
-            named, self.parameters["settings"], self._reading.get(inputs_and_outputs.LEVEL)
-        )
+        levels = self._reading.get(inputs_and_outputs.LEVEL)
+        return inputs_and_outputs.select_metrics(named, self.parameters["settings"], levels)
 
     def refined(self, metrics: Sequence[Metric[Any]], name: str) -> list[Metric[Any]]:
         declared = [each for group in self._study.groups if name in group.metrics for each in parameters_of([group])]
@@ -95,9 +94,8 @@ class CommandRequest(Request):
         self, metrics: Sequence[Metric[Any]], *, applicable: bool = False, plots: bool = False
     ) -> tuple[list[Metric[Any]], list[Skipped]]:
         if applicable:
-            return inputs_and_outputs.weigh_applicable(
-                metrics, self.parameters, self.parameters.get("metrics"), plots=plots
-            )
+            named = self.parameters.get("metrics")
+            return inputs_and_outputs.weigh_applicable(metrics, self.parameters, named, plots=plots)
         return inputs_and_outputs.weigh(metrics, self.parameters, plots=plots), []
 
     def open(
@@ -172,15 +170,8 @@ class CommandRequest(Request):
         self._pointwise.add(shown, columns)
 
     def require_outputs(self, *, reads: Sequence[str] = ()) -> None:
-        from calcheck.charts.image_files import require_image
-        from calcheck.storage.atomic_write import require_suffix, require_writable
-
-        if "pointwise" in self._outputs:
-            require_suffix(self._outputs["pointwise"])
-        if "plot" in self._outputs:
-            require_image(self._outputs["plot"])
         read = [name for source in self._opened for name in source.reads()]
-        require_writable(list(self._outputs.values()), [*read, *reads])
+        inputs_and_outputs.require_deliverable(self._outputs, [*read, *reads])
         self._are_checked = True
 
     @contextmanager
@@ -209,9 +200,8 @@ class CommandRequest(Request):
             for picture in self._study.pictures_of(answer.report, *answer.extras):
                 inputs_and_outputs.draw(picture, plot)
         pictures = partial(self._study.pictures_of, answer.report, *answer.extras)
-        inputs_and_outputs.deliver(
-            answer.report, build(AnyReportOptions, self.parameters), self._study.document_of, pictures
-        )
+        output = build(AnyReportOptions, self.parameters)
+        inputs_and_outputs.deliver(answer.report, output, self._study.document_of, pictures)
         if getattr(answer.report, "gates", ()):
             from calcheck.cli.check import exit_code
 

@@ -54,9 +54,7 @@ class MetricInfo:
     name: str  # Name of the metric and of its command
     unit: str = "1"  # Unit of the value: "1", "y", "y^2" …
     needs: tuple[Need, ...] = ("y", "predictive")  # Required data: targets (y), predictive distributions, inputs (x)
-    alternative: Alternative = (
-        "two-sided"  # Values that are evidence against a model, relative to the null distribution
-    )
+    alternative: Alternative = "two-sided"  # Values that are evidence against a model, relative to the null
     # Which of two values is better: the smaller, the larger, the one nearer to 0 or to the reference; or none
     orientation: Orientation = "smaller"
     source: str  # Publication and equation

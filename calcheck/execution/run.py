@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from calcheck.execution.backend import Backend
     from calcheck.predictions import Predictions, Source
 
-
 ItemT = TypeVar("ItemT")
 Progress = Callable[[str, float], None]
 
@@ -425,10 +424,7 @@ ResultT = TypeVar("ResultT")
 
 
 def map_ahead(work: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Iterator[ResultT]:
-    """Yield ``work(item)`` for each item, in order, computed one item ahead.
-
-    This is faster if the work releases the global interpreter lock. One thread processes the items in order, so the
-    results do not depend on timing.
+    """Yield ``work(item)`` for each item, in order, computed one item ahead by one thread.
 
     >>> list(map_ahead(lambda number: number**2, [1, 2, 3]))
     [1, 4, 9]

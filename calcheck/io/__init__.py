@@ -2,7 +2,6 @@
 
 # Readers are imported lazily, so that `calcheck --help` starts quickly.
 
-from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -100,7 +99,15 @@ def read(
     paths = [str(each) for each in listed if isinstance(each, (str, PathLike))]
     paths = paths if len(paths) == len(listed) else []
     if not paths and not isinstance(data, (str, PathLike)):
-        return _read_table(data, columns)
+        from calcheck.io.dataframes import TableInMemory, is_table
+        from calcheck.io.python_arguments import Arguments
+
+        given = Arguments(columns)
+        if data is not None and not is_table(data):
+            msg = f"predictions are a path, a DataFrame, a table, or arrays by keyword (y=…), got {type(data).__name__}"
+            raise DataError(msg)
+        table = TableInMemory.from_data(data, given.arrays)
+        return FileSource(table, given.options(table.id))
     options = ColumnOptions()
     if columns:
         from calcheck.io.python_arguments import Arguments
@@ -110,17 +117,3 @@ def read(
         options = given.options()
     file = resolve_all(paths, input_format) if paths else resolve(str(data), input_format)
     return FileSource(file, options)
-
-
-def _read_table(data: Any, columns: Mapping[str, Any]) -> "FileSource":
-    """Return the source of a table in memory, or of arrays."""
-    from calcheck.io.dataframes import TableInMemory, is_table
-    from calcheck.io.file_source import FileSource
-    from calcheck.io.python_arguments import Arguments
-
-    given = Arguments(columns)
-    if data is not None and not is_table(data):
-        msg = f"predictions are a path, a DataFrame, a table, or arrays by keyword (y=…), got {type(data).__name__}"
-        raise DataError(msg)
-    table = TableInMemory.from_data(data, given.arrays)
-    return FileSource(table, given.options(table.id))

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, AnyArray]
 
-
 Spread = Literal["std", "var", "log_std", "log_var"]
 Shape = Literal["normal", "t6"]
 Contents = Literal["all", "any", "sample", "inputs"]
@@ -125,7 +124,6 @@ class IntervalsRole:
 
 
 Distributions: TypeAlias = GaussianRole | ResidualRole | ParametersRole | SamplesRole | QuantilesRole | IntervalsRole
-
 
 OBSERVED = ("target-std", "clip", "rounded")  # The options that say how targets were observed
 Given: TypeAlias = "str | float | None"  # A column, a number, or nothing

@@ -12,9 +12,7 @@ SORT_CROSSING = "Pass --crossing sort to sort the quantiles of each row"
 
 
 def crossing_of(quantiles: Values) -> Values:
-    """Return the largest amount by which a quantile of each row is below one at a lower level, (n,); 0 for none.
-
-    Shapes: quantiles (n, q).
+    """Return by how much a quantile of each row of (n, q) is below one at a lower level at most, (n,); 0 for none.
 
     >>> crossing_of(np.array([[1.0, 2.0, 3.0], [1.0, 5.0, 3.0]])).tolist()
     [0.0, 2.0]
@@ -34,12 +32,10 @@ class Crossing:
     amounts: list[Values] = field(default_factory=list)
 
     def sort(self, quantiles: Values, places: Sequence[int]) -> Values:
-        """Return the quantiles of a batch with those of crossing rows sorted, and count these rows.
+        """Return the quantiles of a batch, (n, q), with those of crossing rows sorted, and count these rows.
 
         Sorting is the rearrangement of Chernozhukov, Fernández-Val and Galichon (2010), doi:10.3982/ECTA7880; the
         sorted quantiles are never farther from the right ones.
-
-        Shapes: quantiles (n, q).
         """
         self.total += len(quantiles)
         amounts = crossing_of(quantiles)

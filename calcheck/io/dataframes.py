@@ -94,10 +94,7 @@ def common_length(arrays: Iterable[Any]) -> int | None:
 def rows_first(name: str, values: AnyArray, rows: int | None) -> tuple[AnyArray, str]:
     """Return an array with rows along its first axis, and a note if its first two axes were swapped.
 
-    They are swapped if the second axis, and not the first, has the length of the rows: draws by rows become rows by
-    draws.
-
-    Shapes: values (n, …) or (m, n, …).
+    They are swapped if the second axis, and not the first, has the length of the rows: (m, n, …) becomes (n, m, …).
 
     >>> rows_first("samples", np.zeros((7, 40)), 40)[1]
     'the array samples has shape (7, 40), and there are 40 rows: its first two axes are swapped'

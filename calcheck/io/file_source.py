@@ -27,7 +27,6 @@ from calcheck.report import FileRole, Input, InputFile
 
 MAX_COLUMNS = 3  # Maximum columns to try
 
-
 FIRST_ROWS = 1_000  # Columns that fall among these are not read as possible times
 FAMILY = "dist"  # Column that names the family, in files written by calcheck
 MIN_ERRORS = 10  # Fewer errors may all be positive by chance
@@ -143,12 +142,6 @@ class FileSource(Source):
         return pa.chunked_array(chunks, pa.string())
 
     @property
-    def _mapping(self) -> str:
-        """The columns of targets and predictions as text, if their names are less common; else empty."""
-        described = self.roles.described_columns() if self.roles.unusual else {}
-        return "; ".join(f"{role}: {name}" for role, name in described.items() if role not in {name, "x"})
-
-    @property
     def models(self) -> list[str]:
         """The names of models that columns start with; none if an option names the predictions."""
         stated = self.options.names_form or self.options.model is not None
@@ -164,7 +157,10 @@ class FileSource(Source):
             missing = role_inference.missing_predictions(self.columns, self.options, self.file.name)
             yield missing + self._scale_hint(unclear[:MAX_COLUMNS])
         if not roles.target and not self.options.truth:
-            yield role_inference.missing_target(self.columns)
+            yield (
+                "no column was recognized as the target. Pass --target COLUMN, or --truth FILE if another file has them"
+                f" (columns: {self.columns.listed_names()})"
+            )
 
     def _scale_hint(self, columns: Sequence[str]) -> str:
         """Return the mean z² of columns read as variances and as standard deviations; empty if it is unknown."""
@@ -314,6 +310,8 @@ class FileSource(Source):
         read = self.layout.read or max(self._reading.read, n)
         files = [self._file(column_roles.FILE_ROLES[self.contents], self.file, read)] if self.file.count else []
         columns = self.roles.described_columns()
+        unusual = columns.items() if self.roles.unusual else ()
+        mapping = "; ".join(f"{role}: {name}" for role, name in unusual if role not in {name, "x"})
         if self.embedding is not None:
             files.append(self._file("embedding", self.embedding.file, len(self.embedding.values)))
             columns["x"] = str(self._external_name)
@@ -327,7 +325,7 @@ class FileSource(Source):
             predictive=self._family(first),
             columns=columns,
             options=tuple(self.explicit()),
-            layout=self.layout.layout or self.roles.tool or self._mapping or None,
+            layout=self.layout.layout or self.roles.tool or mapping or None,
         )
 
     def _family(self, rows: Predictions) -> str | None:

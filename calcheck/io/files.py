@@ -465,5 +465,4 @@ def _by_magic(start: bytes, known: dict[bytes, str] = MAGIC) -> str | None:
 
 APPENDED = "other bytes precede the file that its footer describes. Were files appended? Pass them as two files"
 
-
 AnyFile: TypeAlias = File | Files | TableInMemory

@@ -16,34 +16,24 @@ from calcheck.typing import Indices, Mask
 
 Places: TypeAlias = range | Indices  # Row numbers: a range for consecutive rows, an array if some are dropped
 
-
 EVERY = "all"  # --model all: use all rows, for a "model" column that does not name prediction models (cars, …)
 MODELS = ("model", "model_id")  # Known names of the column of models
 TARGET = "target_name"  # Chronos's column of target names
 COMPARISONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 
 
-@dataclass(frozen=True)
-class Filter:
-    """Selection of the rows whose value in a column meets a condition."""
-
-    condition: Condition
-
-    def mask(self, table: pa.Table) -> Mask:
-        """Return which rows pass, (n,). A missing value meets ``=`` and ``!=`` only."""
-        column, condition = table[self.condition.column], self.condition
-        if condition.operator in (EQUAL, DIFFERENT):
-            return np.asarray(_equal(column, condition.value) == (condition.operator == EQUAL))
-        values, limit = _comparable(column, condition)
-        compare = getattr(pc, COMPARISONS[condition.operator])
-        return np.asarray(pc.fill_null(compare(values, limit), fill_value=False))
-
-
-def _equal(column: pa.ChunkedArray, value: str) -> Mask:
-    """Return which values equal a value given as text, (n,); missing values equal the empty text."""
-    text = key_text(column)
-    same = np.asarray(pc.fill_null(pc.equal(text, key_text(pa.chunked_array([[value]]))[0]), fill_value=False))
-    return same if value else same | np.asarray(column.is_null(nan_is_null=True))
+def _passing(condition: Condition, table: pa.Table) -> Mask:
+    """Return which rows meet a condition, (n,). A missing value meets ``=`` and ``!=`` only, as the empty text."""
+    column = table[condition.column]
+    if condition.operator in (EQUAL, DIFFERENT):
+        wanted = key_text(pa.chunked_array([[condition.value]]))[0]
+        same = np.asarray(pc.fill_null(pc.equal(key_text(column), wanted), fill_value=False))
+        if not condition.value:
+            same = same | np.asarray(column.is_null(nan_is_null=True))
+        return np.asarray(same == (condition.operator == EQUAL))
+    values, limit = _comparable(column, condition)
+    compare = getattr(pc, COMPARISONS[condition.operator])
+    return np.asarray(pc.fill_null(compare(values, limit), fill_value=False))
 
 
 def _comparable(column: pa.ChunkedArray, condition: Condition) -> tuple[pa.ChunkedArray, pa.Scalar]:
@@ -66,7 +56,7 @@ def _comparable(column: pa.ChunkedArray, condition: Condition) -> tuple[pa.Chunk
 class Filters:
     """All filters of a file, and the columns that must name one model and one target."""
 
-    conditions: tuple[Filter, ...] = ()  # A row is used if it passes all conditions
+    conditions: tuple[Condition, ...] = ()  # A row is used if it meets all conditions
     model: str | None = None  # The column of model names
     chosen_model: str | None = None  # The model given by the user
     target: str | None = None  # The column of target names
@@ -74,11 +64,11 @@ class Filters:
     @classmethod
     def from_options(cls, filters: Sequence[str], chosen_model: str | None, schema: pa.Schema) -> Self:
         """Return the filters that the options define."""
-        conditions = [Filter(Condition.parse(text, schema.names)) for text in filters]
+        conditions = [Condition.parse(text, schema.names) for text in filters]
         model = next((name for name in MODELS if name in schema.names and is_scalar(schema.field(name).type)), None)
         if model and chosen_model not in (None, EVERY):
-            conditions.append(Filter(Condition(model, EQUAL, str(chosen_model))))
-        for column in (filter_.condition.column for filter_ in conditions):
+            conditions.append(Condition(model, EQUAL, str(chosen_model)))
+        for column in (condition.column for condition in conditions):
             if column not in schema.names or not is_scalar(schema.field(column).type):
                 shown = listed_columns(schema.names, column)
                 raise DataError(f"--filter {column}: there is no such column with one value per row {shown}")
@@ -87,12 +77,12 @@ class Filters:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the filters need."""
-        named = [*(filter_.condition.column for filter_ in self.conditions), self.model, self.target]
+        named = [*(condition.column for condition in self.conditions), self.model, self.target]
         return tuple(dict.fromkeys(filter(None, named)))
 
     def mask(self, table: pa.Table) -> Mask | None:
         """Return which rows pass, (n,); None if there are no conditions."""
-        masks = [filter_.mask(table) for filter_ in self.conditions]
+        masks = [_passing(condition, table) for condition in self.conditions]
         return np.logical_and.reduce(masks) if masks else None
 
     def require_one_of_each(self, table: pa.Table, seen: dict[str, dict[str, None]]) -> None:
@@ -108,7 +98,7 @@ class Filters:
 
     def no_rows_message(self) -> str:
         """Return the message that no row passes."""
-        shown = ", ".join(str(filter_.condition) for filter_ in self.conditions)
+        shown = ", ".join(map(str, self.conditions))
         return f"no row has {shown}" if shown else "there are no rows"
 
 

@@ -12,7 +12,6 @@ from calcheck.io.naming_schemes import ColumnIndex
 
 Sides = dict[float | None, dict[int, str]]  # Columns by level, then by side
 
-
 PACKED = ("y_pis", "intervals")  # Of MAPIE, and of tools that return arrays (n, 2)
 OF_INTERVAL = r"(?:y|yhat|y_hat|y_pred|pred|prediction|forecast|pi|obs|obs_ci|interval)"  # not mean_ci, nor ci
 SIDED = re.compile(
@@ -135,22 +134,18 @@ def _of_pairs(columns: ColumnIndex, pairs: list[Pair], options: ColumnOptions) -
             raise OptionError(msg)
         chosen = {level: known[level] for level in options.level} or known
     else:
-        _require_levels(pairs, options.level)
+        levels = options.level
+        if len(levels) != len(pairs) and (not levels or len(pairs) != 1):
+            several = f"there are {len(pairs)} intervals"
+            found = several if len(pairs) > 1 else f"the level of {pairs[0].lower!r} is not known"
+            given = f"--level names {len(levels)} levels" if levels else "no --level is given"
+            raise OptionError(f"{found}, and {given}. Pass the level of each interval, such as --level 0.9")
         repeated = pairs * len(options.level) if len(pairs) == 1 else pairs  # one pair may hold lists
         chosen = dict(zip(options.level, repeated, strict=True))
     lower, upper = (
         tuple(dict.fromkeys(getattr(pair, side) for pair in chosen.values())) for side in ("lower", "upper")
     )
     return IntervalsRole(lower, upper, tuple(chosen), _point(columns, options))
-
-
-def _require_levels(pairs: list[Pair], levels: tuple[float, ...]) -> None:
-    """Raise unless there is a level for each pair of columns; a single pair may hold lists."""
-    if len(levels) == len(pairs) or (levels and len(pairs) == 1):
-        return
-    found = f"there are {len(pairs)} intervals" if len(pairs) > 1 else f"the level of {pairs[0].lower!r} is not known"
-    given = f"--level names {len(levels)} levels" if levels else "no --level is given"
-    raise OptionError(f"{found}, and {given}. Pass the level of each interval, such as --level 0.9")
 
 
 def _point(columns: ColumnIndex, options: ColumnOptions) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,10 @@ from calcheck.typing import Floats, Indices
 if TYPE_CHECKING:
     from calcheck.io.column_roles import Roles
 
+Kinds: TypeAlias = dict[str, pa.DataType]  # Types of columns by name
+Pairs: TypeAlias = tuple[tuple[str, str], ...]  # Names of key columns in one file and in another
+ValuesOf: TypeAlias = Callable[[str], pa.ChunkedArray]  # Returns one column of the predictions, as text
+Reader: TypeAlias = "Callable[[pa.ChunkedArray, str], Floats]"
 SEPARATOR = "\x1f"  # Separates the parts of a composite key
 # Arrow matches keys as text, because their types may differ. For a million keys, pandas.merge on the same text takes up
 # to three times the time and 300 MiB more.
@@ -31,11 +35,11 @@ class KeyIndex:
     """Index of the rows of a file by key."""
 
     name: str  # The name of the file in messages
-    pairs: tuple[tuple[str, str], ...]  # Names of the key columns in the other table and in this file
+    pairs: Pairs  # Names of the key columns in the other table and in this file
     keys: pa.Array  # (m,), the unique keys of the rows of this file
 
     @classmethod
-    def from_table(cls, name: str, pairs: tuple[tuple[str, str], ...], table: pa.Table, remedy: str) -> KeyIndex:
+    def from_table(cls, name: str, pairs: Pairs, table: pa.Table, remedy: str) -> KeyIndex:
         """Return the index of a table."""
         keys = composite_key(table, [there for _, there in pairs], lenient=True)
         counted = pc.value_counts(keys)
@@ -179,11 +183,7 @@ def read_embedding(name: str, id_column: str | None) -> JoinedColumn:
 
 
 def read_truth(
-    options: ColumnOptions,
-    layout: TableLayout,
-    roles: Roles,
-    used: tuple[str, ...],
-    values_of: Callable[[str], pa.ChunkedArray],
+    options: ColumnOptions, layout: TableLayout, roles: Roles, used: tuple[str, ...], values_of: ValuesOf
 ) -> JoinedColumn:
     """Read the targets in ``options.truth``."""
     path, column = split_column(options.truth or "")
@@ -200,7 +200,7 @@ def read_truth(
     for name in (column, *OUTPUT):
         there.pop(name, None)
     shared = _shared(here, there, layout, roles)
-    dates = _dates(here, there, shared)
+    dates = _dates((here, there), shared)
     if layout.date_key is not None and layout.date_key not in dict(shared) and len(dates[1]) == 1:
         return _read(file, table, column, to_floats, (*shared, (layout.date_key, dates[1][0])), layout.kind)
     by_date = bool(dates[0] and dates[1]) and layout.date_key not in dict(shared)
@@ -217,12 +217,7 @@ def read_truth(
 
 
 def _read(
-    file: AnyFile,
-    table: Table,
-    column: str,
-    reader: Callable[[pa.ChunkedArray, str], Floats],
-    pairs: tuple[tuple[str, str], ...],
-    kind: str | None = None,
+    file: AnyFile, table: Table, column: str, reader: Reader, pairs: Pairs, kind: str | None = None
 ) -> JoinedColumn:
     """Read one column of the output type of the predictions, and index it by its keys if there are any."""
     output = OUTPUT[0] if kind is not None and OUTPUT[0] in table.schema.names else None
@@ -242,7 +237,7 @@ def _read(
     return JoinedColumn(file, column, values, key_index)
 
 
-def _target_column(path: str, there: dict[str, pa.DataType], layout: TableLayout, options: ColumnOptions) -> str:
+def _target_column(path: str, there: Kinds, layout: TableLayout, options: ColumnOptions) -> str:
     """Return the column of targets in the file of targets."""
     free = [name for name in there if name not in layout.keys]
     known = [name for name in TARGETS if name in free]
@@ -256,9 +251,7 @@ def _target_column(path: str, there: dict[str, pa.DataType], layout: TableLayout
     raise FileError(msg)
 
 
-def _explicit_pairs(
-    join_on: str, here: dict[str, pa.DataType], there: dict[str, pa.DataType], path: str
-) -> tuple[tuple[str, str], ...]:
+def _explicit_pairs(join_on: str, here: Kinds, there: Kinds, path: str) -> Pairs:
     """Return the pairs of key columns in ``--join-on a,b=c``."""
     pairs = []
     for part in join_on.split(","):
@@ -271,9 +264,7 @@ def _explicit_pairs(
     return tuple(pairs)
 
 
-def _shared(
-    here: dict[str, pa.DataType], there: dict[str, pa.DataType], layout: TableLayout, roles: Roles
-) -> tuple[tuple[str, str], ...]:
+def _shared(here: Kinds, there: Kinds, layout: TableLayout, roles: Roles) -> Pairs:
     """Return the key columns that both files have: the id column alone, else all possible keys."""
     if roles.id is not None and roles.id in there:
         return ((roles.id, roles.id),)
@@ -289,9 +280,7 @@ def _shared(
     return tuple(pairs)
 
 
-def _require_rows_in_order(
-    here: dict[str, pa.DataType], values_of: Callable[[str], pa.ChunkedArray], path: str
-) -> None:
+def _require_rows_in_order(here: Kinds, values_of: ValuesOf, path: str) -> None:
     """Raise if rows would be joined by row number but have a pandas index that is not 0, 1, …."""
     label = next((name for name in INDEX if name in here), None)
     if label is None:
@@ -304,14 +293,10 @@ def _require_rows_in_order(
         )
 
 
-def _dates(
-    here: dict[str, pa.DataType], there: dict[str, pa.DataType], shared: tuple[tuple[str, str], ...]
-) -> tuple[list[str], list[str]]:
+def _dates(both: tuple[Kinds, Kinds], shared: Pairs) -> tuple[list[str], list[str]]:
     """Return the date columns of each file that are not shared keys."""
     taken = {name for pair in shared for name in pair}
-    left, right = (
-        [name for name, kind in names.items() if _is_date(name, kind) and name not in taken] for names in (here, there)
-    )
+    left, right = ([name for name in names if name not in taken and _is_date(name, names[name])] for names in both)
     return left, right
 
 
@@ -321,12 +306,7 @@ def _is_date(name: str, kind: pa.DataType) -> bool:
 
 
 def _dated_alike(
-    here: list[str],
-    there: list[str],
-    shared: tuple[tuple[str, str], ...],
-    file: AnyFile,
-    table: Table,
-    values_of: Callable[[str], pa.ChunkedArray],
+    here: list[str], there: list[str], shared: Pairs, file: AnyFile, table: Table, values_of: ValuesOf
 ) -> tuple[str, str]:
     """Return the date columns that match: the file of targets has all dates of the predictions."""
     read = pa.concat_tables(list(read_batches(file, table, there)))

@@ -47,9 +47,7 @@ def _record(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def depth(content: bytes) -> int:
-    r"""Return the nesting depth of objects and lists in JSON, ignoring brackets in strings.
-
-    For unbalanced brackets, this is the largest number of open ones.
+    r"""Return the nesting depth of objects and lists in JSON: the largest number of open brackets outside of strings.
 
     >>> depth(b'{"a": [1, {"b": "[[[["}], "c\\"[": 2}'), depth(b"]]][[{")
     (3, 3)

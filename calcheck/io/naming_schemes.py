@@ -233,8 +233,6 @@ def percent_quantiles(names: Iterable[str]) -> QuantilesRole | None:
 def moments_by_target(names: Collection[str]) -> dict[str, tuple[str, str]]:
     """Return the columns of means and standard deviations by the target in their names, or by its number.
 
-    Examples
-    --------
     >>> moments_by_target(["temp", "temp_pred", "temp_std"])
     {'temp': ('temp_pred', 'temp_std')}
     >>> moments_by_target(["y1", "y2", "mean_1", "mean_2", "std_1", "std_2"])

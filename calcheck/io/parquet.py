@@ -17,9 +17,7 @@ READ_BYTES = 1 << 16  # Read buffer per column, for local files larger than a ba
 REMOTE_BYTES = 1 << 23  # Read buffer per column for object stores, where each request has a high latency
 PARQUET_END = b"PARE", b"PAR1"  # Last bytes of a file with an encrypted footer, and of other files
 FOOTER_SIGNATURE = 28  # Bytes of the signature after a plain footer with encrypted columns
-SECOND_FILE = re.compile(
-    PARQUET_END[1] + rb"\x15[\x00\x04\x06]\x15"
-)  # start of a file, and of the header of its first page
+SECOND_FILE = re.compile(PARQUET_END[1] + rb"\x15[\x00\x04\x06]\x15")  # A file, and the header of its first page, start
 ENCRYPTED = "the file is encrypted, and calcheck has no keys. Decrypt it first"
 
 

@@ -58,12 +58,9 @@ class ColumnArguments(TypedDict, total=False):
 
 
 class Arguments:
-    """Column options, and the arrays among them by column name."""
+    """Column options, and the arrays among them by column name, of keywords; None is as if not given."""
 
-    def __init__(
-        self,
-        given: Mapping[str, Any],  # Keywords, as in `ColumnArguments`; None is as if not given
-    ) -> None:
+    def __init__(self, given: Mapping[str, Any]) -> None:
         self.arrays: dict[str, Any] = {}
         self._options: dict[str, Any] = {}
         known = [Y, *(field.name for field in fields(ColumnOptions))]
@@ -90,7 +87,10 @@ class Arguments:
         if name == Y:
             self._options["target"] = self._column(Y, value)
         elif name == "param":
-            self._options[name] = tuple(self._parameters(value))
+            if isinstance(value, Mapping):
+                items = value.items()
+                value = {each: named if isinstance(named, str) else self._column(each, named) for each, named in items}
+            self._options[name] = tuple(_equations(name, value))
         elif name in ("target_std", "rounded"):
             self._options[name] = self._given(name, value)
         elif name == "clip" and not isinstance(value, str):
@@ -127,12 +127,6 @@ class Arguments:
             raise OptionError(f"clip takes two limits, of which one may be None: (0, 5) or (None, 5), got {value!r}")
         names = "clip_low", "clip_high"
         return ["" if each is None else self._given(name, each) for name, each in zip(names, value, strict=True)]
-
-    def _parameters(self, value: Any) -> list[str]:
-        """Return parameters of a family as ``NAME=COLUMN``."""
-        if not isinstance(value, Mapping):
-            return _equations("param", value)
-        return [f"{name}={each if isinstance(each, str) else self._column(name, each)}" for name, each in value.items()]
 
 
 def _by_level(quantiles: Any) -> dict[str, ArrayLike]:

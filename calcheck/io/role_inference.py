@@ -10,7 +10,9 @@ from calcheck.errors import DataError, OptionError, listed_columns, named_some, 
 from calcheck.io import column_roles, interval_columns, naming_schemes, parameter_columns
 from calcheck.io.arrow_columns import is_scalar, is_text, is_vector
 from calcheck.io.column_names import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
+from calcheck.io.column_roles import Distributions
 from calcheck.io.filters import require_one
+from calcheck.io.naming_schemes import ColumnIndex
 from calcheck.options import flag_of
 from calcheck.typing import AnyArray
 
@@ -84,11 +86,7 @@ KEYS = {  # Columns that identify rows, by tool
 
 
 def find_roles(
-    columns: naming_schemes.ColumnIndex,
-    options: ColumnOptions,
-    *,
-    external: bool = False,
-    dependence: Sequence[str] = (),
+    columns: ColumnIndex, options: ColumnOptions, *, external: bool = False, dependence: Sequence[str] = ()
 ) -> column_roles.Roles:
     """Return the roles of the columns of a table."""
     finder = _Finder(columns, options)
@@ -109,7 +107,7 @@ def find_roles(
 
 
 def find_input_roles(
-    columns: naming_schemes.ColumnIndex, options: ColumnOptions, *, external: bool, targets: bool
+    columns: ColumnIndex, options: ColumnOptions, *, external: bool, targets: bool
 ) -> column_roles.Roles:
     """Return the roles of inputs and keys, and of targets of a sample; predictions are not checked."""
     finder = _Finder(columns, options)
@@ -132,12 +130,27 @@ def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str], first: tuple[s
     return tuple(dict.fromkeys([*(name for name in (*first, *x) if name in shown), *shown]))
 
 
-def _require_different(
-    columns: naming_schemes.ColumnIndex, target: tuple[str, ...], predictive: column_roles.Distributions | None
-) -> None:
+def _require_different(columns: ColumnIndex, target: tuple[str, ...], predictive: Distributions | None) -> None:
     """Raise if a column has two roles."""
+    by_role: dict[str, tuple[str, ...]] = {"target": target}
+    match predictive:
+        case column_roles.GaussianRole(mean=mean, spread=spread, kind=kind):
+            by_role |= {"mean": mean, kind: spread}
+        case column_roles.ResidualRole(error=error, spread=spread, kind=kind):
+            by_role = {"error": (error,), kind: (spread,)}
+        case column_roles.ParametersRole(error=error):
+            parameters = tuple(name for name in column_roles.columns_of(predictive) if name != error)
+            by_role = {"error" if error else "target": target, "param": parameters}
+        case column_roles.IntervalsRole(lower=lower, upper=upper, point=point):
+            limits = {"intervals": lower} if predictive.packed else {"lower": lower, "upper": upper}
+            by_role |= {"mean": () if point is None else (point,), **limits}
+        case column_roles.SamplesRole() | column_roles.QuantilesRole():
+            form = "samples" if isinstance(predictive, column_roles.SamplesRole) else "quantiles"
+            by_role[form] = column_roles.columns_of(predictive)
+        case None:
+            return
     found: dict[str, str] = {}
-    for role, names in _columns_by_role(target, predictive).items():
+    for role, names in by_role.items():
         for name in names:
             if (other := found.setdefault(name, role)) != role:
                 remedy = f"Pass {flag_of(other)} and {flag_of(role)} with different columns"
@@ -145,37 +158,13 @@ def _require_different(
                 raise DataError(msg)
 
 
-def _columns_by_role(
-    target: tuple[str, ...], predictive: column_roles.Distributions | None
-) -> dict[str, tuple[str, ...]]:
-    """Return the columns of targets and predictions by the option that names them."""
-    match predictive:
-        case column_roles.GaussianRole(mean=mean, spread=spread, kind=kind):
-            return {"target": target, "mean": mean, kind: spread}
-        case column_roles.ResidualRole(error=error, spread=spread, kind=kind):
-            return {"error": (error,), kind: (spread,)}
-        case column_roles.ParametersRole(error=error):
-            parameters = tuple(name for name in column_roles.columns_of(predictive) if name != error)
-            return {"error" if error else "target": target, "param": parameters}
-        case column_roles.IntervalsRole(lower=lower, upper=upper, point=point):
-            limits = {"intervals": lower} if predictive.packed else {"lower": lower, "upper": upper}
-            return {"target": target, "mean": () if point is None else (point,), **limits}
-        case column_roles.SamplesRole() | column_roles.QuantilesRole():
-            form = "samples" if isinstance(predictive, column_roles.SamplesRole) else "quantiles"
-            return {"target": target, form: column_roles.columns_of(predictive)}
-        case None:
-            return {}
-
-
 class _Finder:
-    def __init__(self, columns: naming_schemes.ColumnIndex, options: ColumnOptions) -> None:
+    def __init__(self, columns: ColumnIndex, options: ColumnOptions) -> None:
         self.columns = columns
         self.options = options
         self.forms = naming_schemes.forms_of(columns.free)
 
-    def target(
-        self, dependence: Sequence[str] = (), predictive: column_roles.Distributions | None = None
-    ) -> tuple[str, ...]:
+    def target(self, dependence: Sequence[str] = (), predictive: Distributions | None = None) -> tuple[str, ...]:
         """Return the columns of targets: as stated, with a known name, or those whose names the predictions have."""
         if self.options.truth:
             return ()
@@ -215,7 +204,7 @@ class _Finder:
         except ValueError:
             return self.columns.existing(flag_of(role), text)
 
-    def predictive(self) -> tuple[column_roles.Distributions | None, str]:
+    def predictive(self) -> tuple[Distributions | None, str]:
         """Return the role of the predictive distributions, and the tool with such column names."""
         options, columns = self.options, self.columns
         if options.dist:
@@ -230,7 +219,7 @@ class _Finder:
             return self.residuals(), ""
         return self.moments_or_intervals() or self.by_names()
 
-    def moments_or_intervals(self) -> tuple[column_roles.Distributions | None, str] | None:
+    def moments_or_intervals(self) -> tuple[Distributions | None, str] | None:
         """Return the role of means and spreads, or of intervals, if an option names one of their columns."""
         options, columns = self.options, self.columns
         if options.lower or options.intervals:
@@ -241,7 +230,7 @@ class _Finder:
         only_point = not spread and columns.one_of("std", STDS) is None
         return (interval_columns.find_intervals(columns, options) if only_point else None) or self.gaussian(), ""
 
-    def by_names(self) -> tuple[column_roles.Distributions | None, str]:
+    def by_names(self) -> tuple[Distributions | None, str]:
         """Return the role of the predictions by known column names, and the tool that uses them."""
         found = [*self._chosen_forms()]
         if self.columns.is_vector("samples"):
@@ -351,9 +340,7 @@ class _Finder:
             raise OptionError(f"{names}. Name one column per target for each")
         return column_roles.GaussianRole(mean, spread, kind, options.error_dist)
 
-    def inputs(
-        self, *, external: bool, predictive: column_roles.Distributions | None = None
-    ) -> tuple[tuple[str, ...], bool]:
+    def inputs(self, *, external: bool, predictive: Distributions | None = None) -> tuple[tuple[str, ...], bool]:
         """Return the columns of the inputs, and whether they are an embedding, which no described distribution is."""
         options, columns = self.options, self.columns
         if options.inputs:
@@ -383,8 +370,6 @@ UNCERTAIN = ("err", "error", "unc", "uncertainty", "sigma", "std", "sd", "stderr
 def measurement_errors(names: Iterable[str], target: tuple[str, ...]) -> list[str]:
     """Return the names that are those of the standard deviations of measurement errors.
 
-    Examples
-    --------
     >>> measurement_errors(["y_err", "age", "sigma_temp", "model_std"], ("temp",))
     ['y_err', 'sigma_temp']
     """
@@ -393,22 +378,14 @@ def measurement_errors(names: Iterable[str], target: tuple[str, ...]) -> list[st
     return [name for name in names if name.lower() in {word.lower() for word in known}]
 
 
-def missing_target(columns: naming_schemes.ColumnIndex) -> str:
-    """Return the message that no column of targets was found."""
-    return (
-        "no column was recognized as the target. Pass --target COLUMN, or --truth FILE if another file has them"
-        f" (columns: {columns.listed_names()})"
-    )
-
-
-def missing_predictions(columns: naming_schemes.ColumnIndex, options: ColumnOptions, name: str) -> str:
+def missing_predictions(columns: ColumnIndex, options: ColumnOptions, name: str) -> str:
     """Return the message that no predictive distributions were found in a file, and what to do."""
     stated = options.names_form or naming_schemes.unclear_spreads(columns.free)
     special = "" if stated else interval_columns.missing_level(columns, name) or _mixture_columns(columns)
     return special or ("" if stated else _standard_error(columns)) or _unrecognized(columns, options)
 
 
-def _standard_error(columns: naming_schemes.ColumnIndex) -> str:
+def _standard_error(columns: ColumnIndex) -> str:
     """Return the message that a column may be a standard error of the mean; empty if there is none."""
     name = next((name for name in STANDARD_ERRORS if name in columns.free), None)
     if name is None:
@@ -420,7 +397,7 @@ def _standard_error(columns: naming_schemes.ColumnIndex) -> str:
     )
 
 
-def _unrecognized(columns: naming_schemes.ColumnIndex, options: ColumnOptions) -> str:
+def _unrecognized(columns: ColumnIndex, options: ColumnOptions) -> str:
     """Return the message that no columns of distributions were recognized, and what may be meant."""
     if (mean := columns.one_of("mean", MEANS)) is not None:
         only = "" if naming_schemes.unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
@@ -442,7 +419,7 @@ def _unrecognized(columns: naming_schemes.ColumnIndex, options: ColumnOptions) -
     ).removesuffix(".")
 
 
-def _mixture_columns(columns: naming_schemes.ColumnIndex) -> str:
+def _mixture_columns(columns: ColumnIndex) -> str:
     """Return the message that two columns hold several means and standard deviations per row; empty if none do."""
     spread = columns.one_of("std", STDS)
     vectors = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]

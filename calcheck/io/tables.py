@@ -123,10 +123,7 @@ def notes_of(table: Table) -> tuple[str, ...]:
 class ConcatTable:
     """The rows of several files, in file order; partition keys are columns too."""
 
-    def __init__(
-        self,
-        files: Files,  # The files; each is opened once to read its schema
-    ) -> None:
+    def __init__(self, files: Files) -> None:
         text = files.format in TEXT
         self.members = files.members
         opened = ((member.file, open_file(member.file)) for member in files.members)

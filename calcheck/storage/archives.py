@@ -163,11 +163,7 @@ def _plain(value: Any) -> Any:
 
 
 def to_arrays(name: str, value: Any, kind: Any) -> dict[str, AnyArray]:
-    """Return a value of a declared type as named arrays, without object arrays.
-
-    Fields of a dataclass and entries of a dictionary have names such as ``settings.scaling.shift``. A list of arrays is
-    concatenated. ``dict[str, Any]`` becomes JSON. None is left out.
-    """
+    """Return a value of a declared type as arrays with names such as ``settings.scaling.shift``; none for None."""
     if value is None:
         return {}
     if is_dataclass(value):

@@ -67,17 +67,13 @@ def _delete_abandoned(folder: Path, prefix: str) -> None:
         for entry in entries:
             if entry.name.startswith(prefix) and entry.is_file(follow_symlinks=False):
                 with suppress(OSError):  # of another user, or deleted by another process
-                    _delete_if_abandoned(Path(entry.path))
-
-
-def _delete_if_abandoned(temporary: Path) -> None:
-    descriptor = os.open(temporary, os.O_RDWR)
-    try:
-        locked, age = try_lock(descriptor), time.time() - os.fstat(descriptor).st_mtime
-        if locked or (locked is None and age > ABANDONED_SECONDS):
-            temporary.unlink(missing_ok=True)
-    finally:
-        os.close(descriptor)
+                    descriptor = os.open(entry.path, os.O_RDWR)
+                    try:
+                        locked, age = try_lock(descriptor), time.time() - os.fstat(descriptor).st_mtime
+                        if locked or (locked is None and age > ABANDONED_SECONDS):
+                            Path(entry.path).unlink(missing_ok=True)
+                    finally:
+                        os.close(descriptor)
 
 
 def write_text(path: str, text: str) -> None:
@@ -152,8 +148,7 @@ def try_lock(descriptor: int) -> bool | None:
 def exclusive(path: str | None) -> Iterator[Callable[[], None]]:
     """Keep other processes from continuing a state until the block ends; wait for one that does.
 
-    Yields a function that raises if the file changed all the same, as without locks: call it before the file is
-    replaced. Without a path, or without a file, nothing is locked.
+    Yields a function that raises if the file changed all the same, as without locks.
     """
     descriptor = None if path is None else _locked(path)
     before = None if path is None else _stamp(path)

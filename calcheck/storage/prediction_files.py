@@ -36,17 +36,13 @@ WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
 
 @contextmanager
 def table_writer(path: str) -> Iterator[Callable[[pa.Table], None]]:
-    """Yield a function that appends tables to a file, in the format of its suffix.
-
-    The first table defines the names and types of columns. The file replaces an existing one on success only. In CSV,
-    an apostrophe protects text that a spreadsheet would evaluate; the readers of calcheck remove it.
-    """
+    """Yield a function that appends tables to a file, in the format of its suffix and with the types of the first."""
     with atomic_path(path) as temporary, ExitStack() as opened:
         first: list[tuple[pa.Schema, Any]] = []
-
         ending = Path(path).suffix.lower()
 
         def write(table: pa.Table) -> None:
+            # An apostrophe protects text that a spreadsheet would evaluate; the readers of calcheck remove it
             table = replace_in_text(table, COMPUTED, r"'\1") if ending == ".csv" else table
             if not first:
                 made = WRITERS[ending](temporary, table.schema)

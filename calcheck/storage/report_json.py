@@ -120,12 +120,7 @@ def read_json(file: File, how: str) -> Any:
             held = f"holds the reports of {len(found)} models" if found else "is a page without a report of calcheck"
             msg = f"{file.display_name} {held}. calcheck report FILE writes pages with the report of one model"
             raise FileError(msg)
-        return json.loads(
-            found[0],
-            parse_constant=_refused,
-            parse_float=_finite,
-            object_pairs_hook=_each_once,
-        )
+        return json.loads(found[0], parse_constant=_refused, parse_float=_finite, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{file.display_name} is not valid JSON: {error}. {how}") from error
 
@@ -159,20 +154,16 @@ def from_json(hint: Any, value: Any, where: str) -> Any:
         return tuple(from_json(arguments[0], item, f"{where}[{place}]") for place, item in enumerate(value))
     if origin is dict:
         return {name: from_json(arguments[1], item, f"{where}.{name}") for name, item in value.items()}
-    if is_dataclass(kind):
-        return _object(kind, value, where)
-    return float(value) if kind is float else value
-
-
-def _object(owner: Any, value: dict[str, Any], where: str) -> Any:
-    """Return a dataclass instance; all of its fields are required except those added later, and no others."""
-    hints = get_type_hints(owner)
-    names = [declared.name for declared in fields(owner)]
-    added = {declared.name for declared in fields(owner) if declared.metadata.get("added")}
+    if not is_dataclass(kind):
+        return float(value) if kind is float else value
+    hints: Any = get_type_hints(kind)  # all fields are required except those added later, and no others
+    names = [declared.name for declared in fields(kind)]
+    added = {declared.name for declared in fields(kind) if declared.metadata.get("added")}
     for problem, wrong in (("lacks", set(names) - set(value) - added), ("has an unknown", set(value) - set(names))):
         if wrong:
             name = next(name for name in (*names, *value) if name in wrong)
             raise SchemaError(f"is not a report of this calcheck: {where or 'it'} {problem} {_shown(name)}")
+    owner: Any = kind
     return owner(
         **{name: from_json(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in names if name in value}
     )

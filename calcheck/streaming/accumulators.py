@@ -179,10 +179,7 @@ def central_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
 
 
 def fourth_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
-    """Return the sums of products of any four of 1 and the columns over n rows, ((1 + c)^2, (1 + c)^2).
-
-    None for terms over groups, and for many columns.
-    """
+    """Return the sums of products of four of 1 and the columns, ((1 + c)^2, (1 + c)^2); None for groups or many."""
     if len(terms) > MAX_FOURTH_COLUMNS or any(term.groups is not None for term in terms.values()):
         return None
     ones = np.ones(n)
@@ -230,16 +227,13 @@ class ColumnCollector:
         return Column([arrays["values"]])
 
 
+@dataclass(eq=False)
 class BatchedSource:
     """A source that is read in batches; only single columns of all rows are held in memory."""
 
-    def __init__(
-        self,
-        source: Source,  # The rows
-        run: Run,  # The executor, checkpoint and progress of the run
-    ) -> None:
-        self.source, self.run = source, run
-        self._columns: dict[str, Values] = {}
+    source: Source  # The rows
+    run: Run  # The executor, checkpoint and progress of the run
+    _columns: dict[str, Values] = field(default_factory=dict, init=False)
 
     @cached_property
     def first(self) -> Predictions:

@@ -14,9 +14,17 @@ from calcheck.embeddings.nystroem import RowSums
 from calcheck.embeddings.nystroem_streaming import SAMPLE_ROWS, RowSample, SampleRows, StreamedLandmarks
 from calcheck.errors import Message
 from calcheck.execution.run import RandomStream, Run, hash_key, reduce_batches
-from calcheck.inference import intervals, metric_protocol
+from calcheck.inference import intervals
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.inference.bootstrap import check_replicates
+from calcheck.inference.metric_protocol import (
+    Basis,
+    HasNullStatistic,
+    InferableMetric,
+    IntervalInference,
+    NullDistribution,
+    RowResults,
+)
 from calcheck.inference.p_values_and_verdicts import with_zeta_verdict, zeta
 from calcheck.kernels import EXACT
 from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
@@ -36,15 +44,13 @@ UNKNOWN_TAILS = "the effective number of rows of the interval is unknown"
 NOT_REPLICATED = "each replicate would require all stored rows"
 
 
-def normal_interval(
-    metric: metric_protocol.InferableMetric, sums: MomentSums, run: Run, basis: metric_protocol.Basis
-) -> metric_protocol.IntervalInference:
+def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: Basis) -> IntervalInference:
     """Return a percentile interval over draws from the normal distribution of means of many rows, from their sums."""
     estimate = float(metric.value(sums.means().with_values(sums.fixed)))
     if reason := _no_interval_reason(metric, sums, estimate, run):
-        return metric_protocol.IntervalInference(warnings=(intervals.no_interval(reason),))
+        return IntervalInference(warnings=(intervals.no_interval(reason),))
     draws, described, reason = check_replicates(_normal_draws(metric, sums, run), estimate, kind="draws")
-    found = metric_protocol.IntervalInference(details={"normal": described})
+    found = IntervalInference(details={"normal": described})
     if reason:
         return replace(found, warnings=(intervals.no_interval(reason),))
     low, high = intervals.percentile(draws, run.confidence)
@@ -54,7 +60,8 @@ def normal_interval(
     effective = _effective_rows(metric, sums)
     if np.isfinite(effective):
         described["effective_rows"] = effective
-    why = _no_verdict_reason(effective, sums.n)
+    few_rows = intervals.too_few_effective_rows(effective, sums.n) if effective < intervals.MIN_EFFECTIVE_ROWS else ""
+    why = few_rows if np.isfinite(effective) else UNKNOWN_TAILS
     few = (Message("few-effective-rows", why),) if why and np.isfinite(effective) and basis.kind != "interval" else ()
     if sums.metadata.reference is None:
         return replace(found, warnings=few)
@@ -64,7 +71,7 @@ def normal_interval(
     return replace(inferred, verdict="none", warnings=few, no_verdict=why if basis.kind == "interval" else "")
 
 
-def _no_interval_reason(metric: metric_protocol.InferableMetric, sums: MomentSums, estimate: float, run: Run) -> str:
+def _no_interval_reason(metric: InferableMetric, sums: MomentSums, estimate: float, run: Run) -> str:
     """Return why there is no interval, or ""."""
     if metric.info.interval == "none":
         return metric.info.no_interval
@@ -79,8 +86,8 @@ def _no_interval_reason(metric: metric_protocol.InferableMetric, sums: MomentSum
 
 
 def _with_verdict(
-    found: metric_protocol.IntervalInference, draws: Values, estimate: float, reference: float, run: Run
-) -> metric_protocol.IntervalInference:
+    found: IntervalInference, draws: Values, estimate: float, reference: float, run: Run
+) -> IntervalInference:
     """Add zeta against an exact reference, and the verdict by zeta."""
     distance = zeta(estimate, reference, found.low or 0.0, found.high or 0.0)
     error = intervals.zeta_error(draws, estimate, reference, 0.0, run.confidence)
@@ -89,14 +96,7 @@ def _with_verdict(
     return with_zeta_verdict(found, distance, error)
 
 
-def _no_verdict_reason(effective: float, n: int) -> str:
-    """Return why the interval gives no verdict, or ""."""
-    if not np.isfinite(effective):
-        return UNKNOWN_TAILS
-    return intervals.too_few_effective_rows(effective, n) if effective < intervals.MIN_EFFECTIVE_ROWS else ""
-
-
-def _effective_rows(metric: metric_protocol.InferableMetric, sums: MomentSums) -> float:
+def _effective_rows(metric: InferableMetric, sums: MomentSums) -> float:
     """Return the effective number of rows, from linearized influences; NaN without fourth moments."""
     if sums.fourth is None:
         return float("nan")
@@ -119,7 +119,7 @@ def _means(sums: MomentSums, lines: Values) -> Means:
     return means
 
 
-def _normal_draws(metric: metric_protocol.InferableMetric, sums: MomentSums, run: Run) -> Values:
+def _normal_draws(metric: InferableMetric, sums: MomentSums, run: Run) -> Values:
     """Return the metric at draws from the normal distribution of the means, (draws,)."""
     n, line = sums.n, sums.mean_vector()
     products = np.zeros((len(line), len(line))) if sums.products is None else sums.products
@@ -131,17 +131,15 @@ def _normal_draws(metric: metric_protocol.InferableMetric, sums: MomentSums, run
         return np.asarray(metric.value(means.with_values(sums.fixed)), dtype=np.float64)
 
 
-def null_distribution(
-    metric: metric_protocol.InferableMetric, sums: MomentSums
-) -> metric_protocol.NullDistribution | None:
+def null_distribution(metric: InferableMetric, sums: MomentSums) -> NullDistribution | None:
     """Return the null distribution from the sums of replicates; None without replicates."""
     if not sums.replicates:
         return None
-    statistic = metric.null_statistic if isinstance(metric, metric_protocol.HasNullStatistic) else metric.value
+    statistic = metric.null_statistic if isinstance(metric, HasNullStatistic) else metric.value
     with np.errstate(all="ignore"):
         values = np.asarray(statistic(sums.replicate_means().with_values(sums.fixed)), dtype=np.float64)
         data_value = float(statistic(sums.means().with_values(sums.fixed)))
-    return metric_protocol.NullDistribution(values, data_value)
+    return NullDistribution(values, data_value)
 
 
 SettingsT = TypeVar("SettingsT")
@@ -165,16 +163,14 @@ class MetricAccumulator(ABC, Generic[SettingsT, SumsT]):
         """Return the sums of a batch."""
 
     @abstractmethod
-    def rows(self, settings: SettingsT, sums: SumsT, run: Run) -> metric_protocol.RowResults:
+    def rows(self, settings: SettingsT, sums: SumsT, run: Run) -> RowResults:
         """Return the results of the metric from the sums."""
 
     def sum_batch_with_replicates(self, settings: SettingsT, batch: Predictions, replicates: int, run: Run) -> SumsT:  # noqa: ARG002
         """Return the sums of a batch, with replicates of its targets if the accumulator simulates them itself."""
         return self.sum_batch(settings, batch)
 
-    def result(
-        self, settings: SettingsT, sums: SumsT, run: Run
-    ) -> tuple[metric_protocol.RowResults, metric_protocol.NullDistribution | None]:
+    def result(self, settings: SettingsT, sums: SumsT, run: Run) -> tuple[RowResults, NullDistribution | None]:
         """Return the results of the metric, and its null distribution if the sums contain replicates."""
         return self.rows(settings, sums, run), None
 
@@ -202,7 +198,7 @@ class MeanAccumulator(Stateless[MomentSums]):
     def sum_batch(self, settings: None, batch: Predictions) -> MomentSums:  # noqa: ARG002
         return sum_rows(self.metric.compute(batch))
 
-    def rows(self, settings: None, sums: MomentSums, run: Run) -> metric_protocol.RowResults:  # noqa: ARG002
+    def rows(self, settings: None, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
         return rows_of_means(sums, self.metric.details(sums.means().with_values(sums.fixed)))
 
 
@@ -219,9 +215,7 @@ class ShiftedMeanAccumulator(MetricAccumulator[Center, MomentSums]):
 
     settings_type: ClassVar[type] = Center
     sums_type: ClassVar[type[Sums]] = MomentSums
-    row_results: Callable[
-        [float, Predictions], metric_protocol.RowResults
-    ]  # Returns the results of rows for a given shift
+    row_results: Callable[[float, Predictions], RowResults]  # Returns the results of rows for a given shift
 
     def fit(self, stream: BatchedSource) -> Center:
         return Center(float(spreads(stream.first.distributions()).mean()))
@@ -229,7 +223,7 @@ class ShiftedMeanAccumulator(MetricAccumulator[Center, MomentSums]):
     def sum_batch(self, settings: Center, batch: Predictions) -> MomentSums:
         return sum_rows(self.row_results(settings.center, batch))
 
-    def rows(self, settings: Center, sums: MomentSums, run: Run) -> metric_protocol.RowResults:  # noqa: ARG002
+    def rows(self, settings: Center, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
         return rows_of_means(sums, {})
 
 
@@ -243,7 +237,7 @@ class ColumnAccumulator(Stateless[ColumnStore]):
     def sum_batch(self, settings: None, batch: Predictions) -> ColumnStore:  # noqa: ARG002
         return ColumnStore.from_columns(self.metric.sort_keys(batch), Metadata(len(batch)))
 
-    def rows(self, settings: None, sums: ColumnStore, run: Run) -> metric_protocol.RowResults:  # noqa: ARG002
+    def rows(self, settings: None, sums: ColumnStore, run: Run) -> RowResults:  # noqa: ARG002
         return self.metric.from_sort_keys(sums.columns())
 
 
@@ -279,7 +273,7 @@ class BinnedAccumulator(Binned[MomentSums]):
     def sum_batch(self, settings: Binning, batch: Predictions) -> MomentSums:
         return MomentSums.from_terms(self.metric.bin_terms(batch, self.assign(settings, batch)), Metadata(len(batch)))
 
-    def rows(self, settings: Binning, sums: MomentSums, run: Run) -> metric_protocol.RowResults:  # noqa: ARG002
+    def rows(self, settings: Binning, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
         rows = rows_of_means(sums, self.metric.bin_details(sums.sums, settings))
         return replace(rows, warnings=(*rows.warnings, *bin_warnings(settings, sums.sums)))
 
@@ -299,7 +293,7 @@ class ValidBinsAccumulator(Binned[ColumnStore]):
             {**columns, "class": np.asarray(label, narrow)}, Metadata(len(batch), reference)
         )
 
-    def rows(self, settings: Binning, sums: ColumnStore, run: Run) -> metric_protocol.RowResults:
+    def rows(self, settings: Binning, sums: ColumnStore, run: Run) -> RowResults:
         columns = sums.columns()
         bins = replace(settings, label=columns.pop("class").astype(np.intp))
         reference = 0.0 if sums.metadata.reference is None else sums.metadata.reference
@@ -308,16 +302,16 @@ class ValidBinsAccumulator(Binned[ColumnStore]):
         )
 
 
-def sum_rows(rows: metric_protocol.RowResults) -> MomentSums:
+def sum_rows(rows: RowResults) -> MomentSums:
     """Return the sums of the results of a batch."""
     terms = rows.terms or {name: MeanTerm(column) for name, column in rows.columns.items()}
     return MomentSums.from_terms(terms, Metadata(rows.n, rows.reference, rows.warnings), fixed=rows.fixed)
 
 
-def rows_of_means(sums: MomentSums, details: Mapping[str, Any]) -> metric_protocol.RowResults:
+def rows_of_means(sums: MomentSums, details: Mapping[str, Any]) -> RowResults:
     """Return the results of a metric from means over rows."""
     metadata, fixed = sums.metadata, {**sums.means(), **sums.fixed}
-    return metric_protocol.RowResults(
+    return RowResults(
         {}, fixed=fixed, details=details, warnings=metadata.warnings, reference=metadata.reference, count=metadata.n
     )
 
@@ -402,16 +396,16 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
             and sums.sample.columns["x"].shape[1:] == (d,)
         )
 
-    def rows(self, settings: StreamedLandmarks, sums: NystroemSums, run: Run) -> metric_protocol.RowResults:
+    def rows(self, settings: StreamedLandmarks, sums: NystroemSums, run: Run) -> RowResults:
         return self.result(settings, sums, run)[0]
 
     def result(
         self, settings: StreamedLandmarks, sums: NystroemSums, run: Run
-    ) -> tuple[metric_protocol.RowResults, metric_protocol.NullDistribution | None]:
+    ) -> tuple[RowResults, NullDistribution | None]:
         found = settings.measured(sums.sums, sums.sample, self.lambda_, run)
         value, *replicated = found.measured.means
         details = found.details(self.options, sums.quadrature)
-        rows = metric_protocol.RowResults(
+        rows = RowResults(
             {},
             fixed={self.metric.info.name: np.asarray(value)},
             details=details,
@@ -421,7 +415,7 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         if not replicated:
             return rows, None
         details = {"columns": settings.directions.shape[1], "landmarks": len(settings.landmarks)}
-        return rows, metric_protocol.NullDistribution(np.array(replicated), details=details)
+        return rows, NullDistribution(np.array(replicated), details=details)
 
 
 def _is_consistent(settings: StreamedLandmarks) -> bool:
