@@ -201,18 +201,15 @@ def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
     metrics, without = inputs_and_outputs.weigh_applicable(chosen, given, ("all",) if strict else None)
     curves = _curves(metrics if named else None, given, paged=paged)
     narrow = paged or any(given[name] for name in ("pointwise", "worst", "best"))
-    asked = paged or brief or required.are_answered or not required.checked
-    return Plan(required, metrics, without, slices, strict, curves, narrow, paged, _stated(given) if asked else None)
+    answer = None
+    if paged or brief or required.are_answered or not required.checked:
+        from calcheck.evaluation import Answer
 
-
-def _stated(given: dict[str, Any]) -> Answer:
-    """Return how the answer is found, by the options."""
-    from calcheck.evaluation import Answer
-
-    levels = given[inputs_and_outputs.LEVEL]
-    weights = build(study_options.WeightOptions, given).weights
-    options = build(study_options.AnswerOptions, given)
-    return Answer(options.tolerance, levels[0] if levels else None, weights, options.power, groups=options.groups)
+        stated = build(study_options.AnswerOptions, given)
+        weights = build(study_options.WeightOptions, given).weights
+        level = levels[0] if levels else None
+        answer = Answer(stated.tolerance, level, weights, stated.power, groups=stated.groups)
+    return Plan(required, metrics, without, slices, strict, curves, narrow, paged, answer)
 
 
 def _curves(named: Sequence[Metric[Any]] | None, given: dict[str, Any], *, paged: bool) -> frozenset[str]:

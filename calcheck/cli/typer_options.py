@@ -197,8 +197,12 @@ def argument(
 
 def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
     """Return command parameters for the options of a dataclass."""
-    declared = (each for option in options_of(owner) for each in (option, option.off) if each is not None)
-    return [_parameter(option, panel) for option in declared]
+    found = []
+    for option in (each for declared in options_of(owner) for each in (declared, declared.off) if each is not None):
+        silent = option.hint is bool or option.default in (None, (), "")
+        default = "" if silent else f" Default: {option.text(option.default)}."
+        found.append(_declared(option, option.help + default, option.placeholder, panel, option))
+    return found
 
 
 def parameters_of(groups: Iterable[Group]) -> list[inspect.Parameter]:
@@ -328,12 +332,6 @@ def _converted(option: Option, name: str | None, context: Any, value: Any) -> An
     if not value:
         raise OptionError(f"{called} needs a value, got none")
     return option.parse(value, called)
-
-
-def _parameter(option: Option, panel: str) -> inspect.Parameter:
-    silent = option.hint is bool or option.default in (None, (), "")
-    default = "" if silent else f" Default: {option.text(option.default)}."
-    return _declared(option, option.help + default, option.placeholder, panel, option)
 
 
 def _shared_parameter(options: dict[str, Option], panel: str) -> inspect.Parameter:

@@ -26,13 +26,12 @@ def arrow_table(file: File) -> MemoryTable:
 
     if _is_big_endian(file):
         raise DataError("the file is in big-endian byte order. Save it as Parquet, or on another machine")
-    if file.content_starts(FEATHER):
-        if file.content().find(FEATHER_START, 1) > 0:
-            raise DataError(APPENDED)
-        return MemoryTable(feather.read_table(file.stream()))
-    if not file.content_starts(ARROW_MAGIC):
+    if file.content_starts(ARROW_MAGIC):
+        _require_whole(file)
+    elif not file.content_starts(FEATHER):
         return MemoryTable(_streamed(file.content()))
-    _require_whole(file)
+    elif file.content().find(FEATHER_START, 1) > 0:
+        raise DataError(APPENDED)
     return MemoryTable(feather.read_table(file.stream()))
 
 
@@ -65,24 +64,18 @@ def _require_whole(file: File) -> None:
         msg = "the end of the file is missing, or other bytes follow it. Is it truncated, or were files appended?"
         raise DataError(msg)
     metadata, _ = _schema_buffer(file)
+    ends = []
     try:
         footer = _reference(metadata, 0)
-        ends = [stop for place in BLOCKS for stop in _block_ends(metadata, _field(metadata, footer, place))]
+        for vector in filter(None, (_field(metadata, footer, place) for place in BLOCKS)):
+            first = _reference(metadata, vector)
+            (count,) = struct.unpack_from("<I", metadata, first)
+            ends += [sum(BLOCK.unpack_from(metadata, first + 4 + BLOCK.size * place)) for place in range(count)]
     except struct.error:  # damaged; pyarrow refuses it
         return
     start = end - TRAILER - len(metadata)
     if ends and not 0 <= start - max(ends) <= END_MARK:
         raise DataError(APPENDED)
-
-
-def _block_ends(metadata: bytes, vector: int | None) -> list[int]:
-    """Return where each of the blocks in a vector of a footer ends in the file."""
-    if vector is None:
-        return []
-    start = _reference(metadata, vector)
-    (count,) = struct.unpack_from("<I", metadata, start)
-    blocks = (BLOCK.unpack_from(metadata, start + 4 + BLOCK.size * place) for place in range(count))
-    return [offset + header + body for offset, header, body in blocks]
 
 
 def _is_big_endian(file: File) -> bool:

@@ -97,12 +97,6 @@ class IntervalsRole:
         """Whether one column holds both limits."""
         return self.lower == self.upper
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of point predictions and of limits."""
-        limits = self.lower if self.packed else (*self.lower, *self.upper)
-        return limits if self.point is None else (self.point, *limits)
-
     def arguments(self) -> list[str]:
         """Return the options that specify this role."""
         sides = ["--lower", ",".join(self.lower), "--upper", ",".join(self.upper)]
@@ -165,21 +159,32 @@ def _given(each: str | float) -> str:
     return each if isinstance(each, str) else f"{each:.15g}"
 
 
+def columns_by_option(role: Distributions | None) -> dict[str, tuple[str, ...]]:
+    """Return the columns that describe the distributions, by the option that names them."""
+    found: dict[str, tuple[str, ...]] = {}
+    match role:
+        case GaussianRole(mean=mean, spread=spread, kind=kind):
+            found = {"mean": mean, kind: spread}
+        case ResidualRole(error=error, spread=one, kind=kind):
+            found = {"error": (error,), kind: (one,)}
+        case ParametersRole(_, columns, error):
+            found = {"error": (error,)} if error else {}
+            found["param"] = tuple(name for group in columns.values() for name in group)
+        case SamplesRole(groups):
+            found = {"samples": tuple(name for group in groups for name in group)}
+        case QuantilesRole(columns=names):
+            found = {"quantiles": names}
+        case IntervalsRole(lower=lower, upper=upper, point=point):
+            found = {"mean": () if point is None else (point,)}
+            found |= {"intervals": lower} if role.packed else {"lower": lower, "upper": upper}
+        case None:
+            pass
+    return found
+
+
 def columns_of(role: Distributions | None) -> tuple[str, ...]:
     """Return the columns that describe the distributions."""
-    match role:
-        case GaussianRole(mean=mean, spread=spread):
-            return (*mean, *spread)
-        case ResidualRole(error=error, spread=spread):
-            return (error, spread)
-        case ParametersRole(_, columns, error):
-            return (*([error] if error else []), *(name for group in columns.values() for name in group))
-        case SamplesRole(groups):
-            return tuple(name for group in groups for name in group)
-        case QuantilesRole(columns=columns) | IntervalsRole(columns=columns):
-            return columns
-        case None:
-            return ()
+    return tuple(name for names in columns_by_option(role).values() for name in names)
 
 
 def is_wide(role: Distributions | None) -> bool:
@@ -322,7 +327,11 @@ def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
         case IntervalsRole() as role:
             arrays |= role.arrays(table)
         case SamplesRole(groups):
-            arrays["samples"] = _draws([_samples(table, group) for group in groups])
+            draws = [_samples(table, group) for group in groups]
+            counts = [values.shape[1] for values in draws]
+            if len(set(counts)) > 1:
+                raise DataError(f"targets have different numbers of samples: {', '.join(map(str, counts))}")
+            arrays["samples"] = draws[0] if len(draws) == 1 else np.stack(draws, axis=2)
         case None:
             pass
     observed = () if roles.observed is None else roles.observed.columns
@@ -396,14 +405,6 @@ def _shaped(mean: Values, std: Values, shape: Shape | None) -> Predictive:
     if shape != "t6":
         return normal
     return StudentT(loc=mean, scale=std * np.sqrt(1 - 2 / DF), df=np.full(len(std), DF))
-
-
-def _draws(targets: list[Floats]) -> Floats:
-    """Stack the draws of the targets: (n, m), or (n, m, t) for several targets."""
-    counts = [values.shape[1] for values in targets]
-    if len(set(counts)) > 1:
-        raise DataError(f"targets have different numbers of samples: {', '.join(map(str, counts))}")
-    return targets[0] if len(targets) == 1 else np.stack(targets, axis=2)
 
 
 def _samples(table: pa.Table, names: tuple[str, ...]) -> Floats:

@@ -217,14 +217,9 @@ def _any(mask: pa.ChunkedArray) -> bool:
     return bool(pc.any(mask).as_py())
 
 
-def csv_table(file: File) -> MemoryTable:
-    """Open a CSV file."""
-    return MemoryTable(table_of(file.content(), ","))
-
-
-def tsv_table(file: File) -> MemoryTable:
-    """Open a TSV file."""
-    return MemoryTable(table_of(file.content(), "\t"))
+def delimited_table(file: File, delimiter: str) -> MemoryTable:
+    """Open a delimited text file."""
+    return MemoryTable(table_of(file.content(), delimiter))
 
 
 def excel_table(file: File) -> MemoryTable:

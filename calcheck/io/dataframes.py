@@ -260,28 +260,18 @@ def _arrow_columns(arrays: Mapping[str, Any], rows: int | None = None) -> tuple[
 
 def _frame_table(frame: DataFrame) -> TableInMemory:
     """Return the columns of a DataFrame, and named levels of its index: one without duplicates identifies the rows."""
-    levels, own = _named_levels(frame), frame_columns(frame, "DataFrame")
+    levels: dict[str, Index] = {}
+    is_plain = frame.columns.nlevels == 1 and frame.columns.is_unique
+    for place, label in enumerate(frame.index.names):
+        values = frame.index.get_level_values(place)
+        # A level is also a column after set_index(label, drop=False)
+        is_column = is_plain and label in frame.columns and frame.set_index(label).index.equals(values)
+        levels |= {} if label is None or is_column else {column_name(label): values}
+    own = frame_columns(frame, "DataFrame")
     require_different([*levels, *own], "DataFrame")
     columns = {name: arrow_column(values, name) for name, values in {**levels, **own}.items()}
     is_key = len(levels) == frame.index.nlevels == 1 and frame.index.is_unique
     return TableInMemory("DataFrame", columns, next(iter(levels)) if is_key else None, frame.index)
-
-
-def _named_levels(frame: DataFrame) -> dict[str, Index]:
-    """Return the named levels of the index, without those that are columns too."""
-    names, index = frame.index.names, frame.index
-    return {
-        column_name(label): index.get_level_values(place)
-        for place, label in enumerate(names)
-        if label is not None and not _is_column(frame, label, index.get_level_values(place))
-    }
-
-
-def _is_column(frame: DataFrame, label: Any, values: Index) -> bool:
-    """Return whether a level of the index is also a column, as after ``set_index(label, drop=False)``."""
-    if frame.columns.nlevels > 1 or not frame.columns.is_unique or label not in frame.columns:
-        return False
-    return bool(frame.set_index(label).index.equals(values))
 
 
 def _index_of(arrays: Mapping[str, Any]) -> Index | None:

@@ -45,28 +45,27 @@ class StoreObject:
 
         if self.size_known:
             return "file"
-        found = self._answer(lambda: self.filesystem.get_file_info(self.path)).type
+        found = _answer(self.name, self.timeout, lambda: self.filesystem.get_file_info(self.path)).type
         return "file" if found == FileType.File else "folder" if found == FileType.Directory else "nothing"
 
     def open(self) -> BufferedIOBase:
         """Return the bytes as a stream; the caller closes it."""
-        stream: BufferedIOBase = self._answer(lambda: self.filesystem.open_input_file(self.path))
+        stream: BufferedIOBase = _answer(self.name, self.timeout, lambda: self.filesystem.open_input_file(self.path))
         return stream
 
     def below(self) -> "dict[str, StoreObject]":
         """Return all files below a folder, keyed by relative path."""
         from pyarrow.fs import FileSelector, FileType
 
-        found = self._answer(lambda: self.filesystem.get_file_info(FileSelector(self.path, recursive=True)))
+        found = _answer(
+            self.name, self.timeout, lambda: self.filesystem.get_file_info(FileSelector(self.path, recursive=True))
+        )
         inside = {info.path[len(self.path) :].strip("/"): info.path for info in found if info.type == FileType.File}
         stem, question, query = self.name.partition("?")
         return {
             relative: replace(self, name=f"{stem.rstrip('/')}/{relative}{question}{query}", path=path, size_known=True)
             for relative, path in inside.items()
         }
-
-    def _answer(self, ask: Callable[[], AnswerT]) -> AnswerT:
-        return _answer(self.name, self.timeout, ask)
 
 
 def limit_waiting(seconds: float | None) -> None:

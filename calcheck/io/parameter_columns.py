@@ -18,7 +18,13 @@ SYNONYMS = {"normal": "gaussian"}  # Other names of families
 def find_parameters(columns: ColumnIndex, options: ColumnOptions) -> ParametersRole:
     """Find the columns of the parameters of ``options.dist``, also after the name of a model: ``NHITS-loc``."""
     convention = _convention(columns, options.dist or "")
-    explicit = dict(_explicit(options, convention))
+    explicit = {}
+    for text in options.param:
+        name, equals, column = text.partition("=")
+        if not equals or name not in convention.parameters:
+            expected = f"--param must be NAME=COLUMN with a name among {', '.join(convention.parameters)}, got {text!r}"
+            raise OptionError(with_suggestion(expected, name, convention.parameters))
+        explicit[name] = column
     if options.error and convention.location is None:
         msg = f"--error needs a family with a location, and {convention.family} has none. Pass --target instead"
         raise OptionError(msg)
@@ -33,10 +39,8 @@ def find_parameters(columns: ColumnIndex, options: ColumnOptions) -> ParametersR
         if name in convention.optional and name not in explicit and not candidates[name].get(prefix):
             continue
         if name in explicit:
-            role = f"parameter {name}"
-            found[name] = (
-                columns.group(role, explicit[name]) if convention.grouped else (columns.existing(role, explicit[name]),)
-            )
+            role, stated = f"parameter {name}", explicit[name]
+            found[name] = columns.group(role, stated) if convention.grouped else (columns.existing(role, stated),)
         else:
             found[name] = _one(columns, convention, name, candidates[name].get(prefix, []))
     if convention.grouped and not convention.joint and len({len(group) for group in found.values()}) > 1:
@@ -75,17 +79,6 @@ def _convention(columns: ColumnIndex, spelling: str) -> Convention:
     several = "has several conventions, and the columns do not identify one. Pass one of"
     only = "does not state the meaning of its parameters, and the columns do not identify it. Pass"
     raise OptionError(f"--dist {spelling} {several if len(FAMILIES[spelling]) > 1 else only} {choices}")
-
-
-def _explicit(options: ColumnOptions, convention: Convention) -> list[tuple[str, str]]:
-    pairs = []
-    for text in options.param:
-        name, equals, column = text.partition("=")
-        if not equals or name not in convention.parameters:
-            expected = f"--param must be NAME=COLUMN with a name among {', '.join(convention.parameters)}, got {text!r}"
-            raise OptionError(with_suggestion(expected, name, convention.parameters))
-        pairs.append((name, column))
-    return pairs
 
 
 def _candidates(columns: ColumnIndex, known: tuple[str, ...], *, grouped: bool) -> dict[str, list[tuple[str, ...]]]:

@@ -132,25 +132,9 @@ def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str], first: tuple[s
 
 def _require_different(columns: ColumnIndex, target: tuple[str, ...], predictive: Distributions | None) -> None:
     """Raise if a column has two roles."""
-    by_role: dict[str, tuple[str, ...]] = {"target": target}
-    match predictive:
-        case column_roles.GaussianRole(mean=mean, spread=spread, kind=kind):
-            by_role |= {"mean": mean, kind: spread}
-        case column_roles.ResidualRole(error=error, spread=spread, kind=kind):
-            by_role = {"error": (error,), kind: (spread,)}
-        case column_roles.ParametersRole(error=error):
-            parameters = tuple(name for name in column_roles.columns_of(predictive) if name != error)
-            by_role = {"error" if error else "target": target, "param": parameters}
-        case column_roles.IntervalsRole(lower=lower, upper=upper, point=point):
-            limits = {"intervals": lower} if predictive.packed else {"lower": lower, "upper": upper}
-            by_role |= {"mean": () if point is None else (point,), **limits}
-        case column_roles.SamplesRole() | column_roles.QuantilesRole():
-            form = "samples" if isinstance(predictive, column_roles.SamplesRole) else "quantiles"
-            by_role[form] = column_roles.columns_of(predictive)
-        case None:
-            return
+    by_option = column_roles.columns_by_option(predictive)
     found: dict[str, str] = {}
-    for role, names in by_role.items():
+    for role, names in (by_option if "error" in by_option else {"target": target, **by_option}).items():
         for name in names:
             if (other := found.setdefault(name, role)) != role:
                 remedy = f"Pass {flag_of(other)} and {flag_of(role)} with different columns"
@@ -286,8 +270,7 @@ class _Finder:
 
     def _option(self, form: naming_schemes.NamedForm) -> tuple[str, str]:
         """Return a description of a form, and the option that selects it."""
-        what = "samples" if isinstance(form.role, column_roles.SamplesRole) else "quantiles"
-        names = column_roles.columns_of(form.role)
+        ((what, names),) = column_roles.columns_by_option(form.role).items()
         return (
             f"{what} {column_roles.list_names(names)!r}",
             f"--{what} {column_roles.pattern_of(names, self.columns.names) or ','.join(names)!r}",
@@ -382,14 +365,9 @@ def missing_predictions(columns: ColumnIndex, options: ColumnOptions, name: str)
     """Return the message that no predictive distributions were found in a file, and what to do."""
     stated = options.names_form or naming_schemes.unclear_spreads(columns.free)
     special = "" if stated else interval_columns.missing_level(columns, name) or _mixture_columns(columns)
-    return special or ("" if stated else _standard_error(columns)) or _unrecognized(columns, options)
-
-
-def _standard_error(columns: ColumnIndex) -> str:
-    """Return the message that a column may be a standard error of the mean; empty if there is none."""
-    name = next((name for name in STANDARD_ERRORS if name in columns.free), None)
+    name = None if stated or special else next((each for each in STANDARD_ERRORS if each in columns.free), None)
     if name is None:
-        return ""
+        return special or _unrecognized(columns, options)
     return (
         f"{name!r} may be the uncertainty of the mean alone, without the noise of the targets: if it is that of new"
         f" targets, pass --{'var' if name.startswith('var') else 'std'} {name}, else another column (columns:"

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Protocol
 
@@ -15,7 +16,7 @@ from calcheck.errors import FileError
 from calcheck.io import array_files, arrow_files
 from calcheck.io.array_files import ArrayTable
 from calcheck.io.arrow_columns import MemoryTable, is_text, plain_columns
-from calcheck.io.csv import csv_table, excel_table, tsv_table
+from calcheck.io.csv import delimited_table, excel_table
 from calcheck.io.dataframes import TableInMemory
 from calcheck.io.files import ANY_JSON, TEXT, AnyFile, File, Files, PartitionFile, file_named, suffix_of
 from calcheck.io.json_lines import json_lines_table
@@ -43,8 +44,8 @@ class Table(Protocol):
 MAX_REASON = 300  # Maximum characters of a library's error message, which may quote the file
 READERS: dict[str, Callable[[File], Table]] = {
     "parquet": ParquetTable,
-    "csv": csv_table,
-    "tsv": tsv_table,
+    "csv": partial(delimited_table, delimiter=","),
+    "tsv": partial(delimited_table, delimiter="\t"),
     "arrow": arrow_files.arrow_table,
     "jsonl": json_lines_table,
     "npy": array_files.npy_table,
@@ -52,8 +53,7 @@ READERS: dict[str, Callable[[File], Table]] = {
     "safetensors": array_files.safetensors_table,
     "netcdf": array_files.netcdf_table,
     "excel": excel_table,
-}
-"""The reader of each format, by its name in ``--input-format``."""
+}  # The reader of each format, by its name in ``--input-format``
 
 
 def open_file(file: File) -> Table:

@@ -71,10 +71,7 @@ def write_columns(path: str, columns: Mapping[str, AnyArray]) -> None:
         write(columns)
 
 
-FLAT = {
-    "samples": "sample",
-    "embedding": "emb",
-}  # Column name stems in flat formats, where each number of a list has its own column
+FLAT = {"samples": "sample", "embedding": "emb"}  # Stems of names in formats where each number has its own column
 
 
 def write(source: Source, path: str) -> None:

@@ -17,31 +17,31 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def report_schema() -> dict[str, Any]:
     """Return the JSON Schema of reports."""
-    schema = _object(Report)
-    schema["properties"]["schema_version"] = {"const": SCHEMA_VERSION}
-    schema["properties"]["results"] = {
-        "type": "array",
-        "items": {"oneOf": [_result(metric) for metric in (METRICS | TWO_SAMPLE_METRICS).values()]},
-    }
-    return {"$schema": DIALECT, "title": "calcheck report", **schema}
+    results = [_result(metric) for metric in (METRICS | TWO_SAMPLE_METRICS).values()]
+    items = {"type": "array", "items": {"oneOf": results}}
+    return _titled("calcheck report", Report, schema_version={"const": SCHEMA_VERSION}, results=items)
 
 
 def diff_schema() -> dict[str, Any]:
     """Return the JSON Schema of the changes between two reports."""
-    schema = _object(Diff)
-    schema["properties"]["schema_version"] = {"const": DIFF_SCHEMA_VERSION}
-    return {"$schema": DIALECT, "title": "calcheck diff", **schema}
+    return _titled("calcheck diff", Diff, schema_version={"const": DIFF_SCHEMA_VERSION})
 
 
 def map_schema() -> dict[str, Any]:
     """Return the JSON Schema of stored recalibration maps."""
-    schema = _object(RecalibrationMap)
-    schema["properties"]["checksum"] = {"type": "string", "description": "SHA-256 hash of the other fields."}
-    return {"$schema": DIALECT, "title": "calcheck recalibration map", **schema}
+    checksum = {"type": "string", "description": "SHA-256 hash of the other fields."}
+    return _titled("calcheck recalibration map", RecalibrationMap, checksum=checksum)
 
 
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"report": report_schema, "diff": diff_schema, "map": map_schema}
 """The schemas, by name."""
+
+
+def _titled(title: str, owner: type[Any], **properties: Any) -> dict[str, Any]:
+    """Return the schema of a file, whose properties are those of a dataclass or the given ones."""
+    schema = _object(owner)
+    schema["properties"] |= properties
+    return {"$schema": DIALECT, "title": title, **schema}
 
 
 def _result(metric: type[Metric[Any]]) -> dict[str, Any]:
