@@ -14,7 +14,7 @@ from calcheck.errors import CalcheckError, DataError, FileError, MissingFileErro
 from calcheck.execution.run import Run
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
 from calcheck.report import Gate, Inference, Level, Report, Result
-from calcheck.studies.gate.rules import Rule
+from calcheck.studies.gate.rules import Rule, parse
 from calcheck.studies.options import AgainstOptions, RefitOptions, RowOptions, RuleOptions, ToleranceOptions
 
 if TYPE_CHECKING:
@@ -210,7 +210,6 @@ def parse_rules(fail_on: Sequence[str], warn_on: Sequence[str]) -> Rules:
 
 def _rule(text: str) -> Rule:
     from calcheck.studies.gate.name_resolution import resolve_rule
-    from calcheck.studies.gate.rules import parse
 
     known = {name: metric.info.result_fields() for name, metric in METRICS.items()}
     for name, metric in METRICS.items():
@@ -221,8 +220,6 @@ def _rule(text: str) -> Rule:
 
 def _explain_aliases(rules: Rules) -> None:
     """Say which metrics the aliases in rules stand for, each once."""
-    from calcheck.studies.gate.rules import parse
-
     for name in dict.fromkeys(name for rule, _ in rules for name in parse(rule.text).metrics()):
         metric_name(name)
 

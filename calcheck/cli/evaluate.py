@@ -24,7 +24,7 @@ from calcheck.render import FORMATS, PAGE, render
 from calcheck.render.document import Document, report_document
 from calcheck.render.numbers_and_notes import skip_reasons
 from calcheck.report import Report, Skipped
-from calcheck.studies import Group, group
+from calcheck.studies import STUDIES, Group, group
 from calcheck.studies import options as study_options
 from calcheck.typing import Mask
 
@@ -79,8 +79,6 @@ def _check(files: list[str], **given: Any) -> None:
         strict=build(study_options.RuleMetricOptions, given).strict,
     )
     if states := check.monitored_states(files, required.rules, base):
-        from calcheck.studies import STUDIES
-
         _require_outputs(states, (), given, required)
         reports = [check.state_report(file, required.rules, given) for file in states]
         _deliver(reports, given, (), STUDIES["monitor"].document_of)
@@ -153,7 +151,6 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
     by = build(study_options.GroupOptions, given).by
     if by and not required.checked:
         from calcheck.cli.study_commands import run_study
-        from calcheck.studies import STUDIES
 
         for name in NOT_BY_GROUP:
             if given.get(name):

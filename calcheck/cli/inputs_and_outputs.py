@@ -16,7 +16,7 @@ from calcheck.execution.run import Run
 from calcheck.io.column_names import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of, options_of
-from calcheck.render import PAGE
+from calcheck.render import PAGE, render
 from calcheck.studies import options as study_options
 from calcheck.typing import AnyArray
 
@@ -106,7 +106,6 @@ def deliver(
     pictures: Callable[[], Iterable[Picture]] | None = None,
 ) -> None:
     """Print the report, or write it to its output file; a page has pictures, too."""
-    from calcheck.render import render
     from calcheck.render.document import report_document
 
     legend = not getattr(output, "quiet", False)
@@ -224,8 +223,6 @@ def run_context(given: dict[str, Any], source: FileSource | None = None) -> Iter
 
 def make_run(given: dict[str, Any]) -> Run:
     """Return the run settings for the options of a command."""
-    from calcheck.execution.run import Run
-
     options: runs.RunOptions = build(runs.RunOptions, given)
     return Run(**options.settings(), dependence=row_dependence(given))
 

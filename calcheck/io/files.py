@@ -176,9 +176,7 @@ class File:
             return cast("io.BufferedIOBase", pa.BufferReader(self.buffered))
         if self.name == shown_path(self.name):
             return self.name
-        from pyarrow import OSFile
-
-        return cast("io.BufferedIOBase", OSFile(os.fsencode(self.name)))
+        return cast("io.BufferedIOBase", pa.OSFile(os.fsencode(self.name)))
 
     def _stored(self) -> io.BufferedIOBase:
         """Return the bytes as they are stored."""

@@ -361,13 +361,14 @@ def measurement_errors(names: Iterable[str], target: tuple[str, ...]) -> list[st
     return [name for name in names if name.lower() in {word.lower() for word in known}]
 
 
-def missing_predictions(columns: ColumnIndex, options: ColumnOptions, name: str) -> str:
+def missing_predictions(columns: ColumnIndex, options: ColumnOptions, file: str) -> str:
     """Return the message that no predictive distributions were found in a file, and what to do."""
     stated = options.names_form or naming_schemes.unclear_spreads(columns.free)
-    special = "" if stated else interval_columns.missing_level(columns, name) or _mixture_columns(columns)
-    name = None if stated or special else next((each for each in STANDARD_ERRORS if each in columns.free), None)
-    if name is None:
+    special = "" if stated else interval_columns.missing_level(columns, file) or _mixture_columns(columns)
+    errors = [] if stated or special else [each for each in STANDARD_ERRORS if each in columns.free]
+    if not errors:
         return special or _unrecognized(columns, options)
+    name = errors[0]
     return (
         f"{name!r} may be the uncertainty of the mean alone, without the noise of the targets: if it is that of new"
         f" targets, pass --{'var' if name.startswith('var') else 'std'} {name}, else another column (columns:"

@@ -1,6 +1,9 @@
 """Tables of any format, opened and read in batches, and several files as one table."""
 
 import re
+import tokenize
+import zipfile
+import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -85,10 +88,6 @@ def read_batches(file: AnyFile, table: Table, columns: Sequence[str]) -> Iterato
 @contextmanager
 def _readable(name: str, reading: str) -> Iterator[None]:
     """Convert the errors of reader libraries to a FileError of one line."""
-    import tokenize
-    import zipfile
-    import zlib
-
     libraries = (pa.ArrowException, zipfile.BadZipFile, zlib.error, tokenize.TokenError, RuntimeError, OverflowError)
     try:
         yield

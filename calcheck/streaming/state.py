@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from calcheck import errors
+from calcheck.core import __version__
 from calcheck.dependence.clusters import DesignEffect, input_warnings, noticed_effect
 from calcheck.evaluation import ANSWERED, Answer, data_warnings, fitted_metric, make_results
 from calcheck.execution.run import Run, reduce_batches, run_settings
@@ -241,8 +242,6 @@ def _skipped_by_error(metric: Metric[Any], error: Exception, source: Source) -> 
 
 def report_from_state(state: State, run: Run, *, answer: Answer | None = None) -> Report:
     """Return the report of a state: values, intervals, references and verdicts, and the answer if it is asked for."""
-    from calcheck.core import __version__
-
     if answer is not None and (answer.power or answer.groups):
         option = "--power" if answer.power else "--groups"
         msg = f"{option} needs all rows in memory: omit it for states and for rows in batches, or pass --subsample"
