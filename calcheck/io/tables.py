@@ -127,7 +127,7 @@ class ConcatTable:
         self.members = files.members
         opened = ((member.file, open_file(member.file)) for member in files.members)
         self.tables = [
-            table if isinstance(table, ParquetTable) else LazyTable.of(file, table) for file, table in opened
+            table if isinstance(table, ParquetTable) else LazyTable.from_table(file, table) for file, table in opened
         ]
         self.starts = [0, *accumulate(table.rows for table in self.tables)]
         self.schema = files.schema or self._agreed(files.name, text=text)
@@ -190,7 +190,7 @@ class LazyTable:
     notes: tuple[str, ...] = ()  # Messages about its columns
 
     @classmethod
-    def of(cls, file: File, table: Table) -> "LazyTable":
+    def from_table(cls, file: File, table: Table) -> "LazyTable":
         """Return the table of a file without its rows."""
         sizes = {name: table.nbytes([name]) for name in table.schema.names}
         return cls(file, table.schema, table.rows, sizes, notes_of(table))
