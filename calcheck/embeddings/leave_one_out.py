@@ -15,6 +15,7 @@ from calcheck.typing import AnyArray, Floats, Indices, Values
 LAMBDAS = (0.001, 0.01, 0.03, 0.1, 0.3)  # Regularizers that are tried: K + n lambda I
 NEGLIGIBLE = 1e-6 * LAMBDAS[0]  # Eigenvalues of K / n up to this do not change predictions
 LANDMARKS = 1_000  # Most landmarks
+CACHED_VALUES = 1 << 18  # Values of outputs whose predictions are computed together
 BLOCK = 10_000  # Rows per block of predictions at other inputs
 
 COSINES = 16  # Of the k-th cosine of ranks, the eigenvalue is about k^-4
@@ -124,11 +125,17 @@ class LeaveOneOut:
 
     def predict(self, outputs: Values, place: int) -> Values:
         """Return the leave-one-out predictions of centered outputs (n, c) with the regularizer at a place, (n, c)."""
-        fitted = np.asarray(self.basis @ (self.shrinkage[place][:, None] * (self.basis.T @ outputs)))
+        return np.asarray(outputs - self._errors(outputs, self.basis.T @ outputs, place))
+
+    def _errors(self, outputs: Values, along: Values, place: int) -> Values:
+        """Return the leave-one-out errors of outputs (n, c), given these along the basis, (q, c)."""
+        fitted = np.asarray(self.basis @ (self.shrinkage[place][:, None] * along))
+        errors: Values = np.subtract(outputs, fitted, out=fitted)
         if self.folds:
-            return self._without_folds(outputs, fitted, place)
+            return self._without_folds(errors, place)
         share = 1 - 1 / len(outputs)
-        return np.asarray(outputs - (outputs - fitted) * (share / (share - self.leverages[place][:, None])))
+        errors *= (share / (share - self.leverages[place]))[:, None]
+        return errors
 
     def predict_others(self, x: AnyArray, outputs: Values, place: int) -> Values:
         """Return the predictions at other inputs, (m, ...), from centered outputs (n,) of all rows, (m,)."""
@@ -138,29 +145,37 @@ class LeaveOneOut:
         blocks = (x[start : start + BLOCK] for start in range(0, len(x), BLOCK))
         return np.concatenate([self.extension(block) @ weights for block in blocks])
 
-    def _without_folds(self, outputs: Values, fitted: Values, place: int) -> Values:
-        """Return the predictions of each fold without its rows, given those with them, (n, c)."""
-        n, shrinkage = len(outputs), np.append(1.0, self.shrinkage[place])
+    def _without_folds(self, errors: Values, place: int) -> Values:
+        """Return the errors of each fold without its rows, given those with them, (n, c)."""
+        n, shrinkage = len(errors), np.append(1.0, self.shrinkage[place])
         for rows in self.folds:
             basis = np.column_stack([np.full(len(rows), n**-0.5), self.basis[rows]])
-            errors = outputs[rows] - fitted[rows]
-            errors += basis @ np.linalg.solve(np.diag(1 / shrinkage) - basis.T @ basis, basis.T @ errors)
-            fitted[rows] = outputs[rows] - errors + errors.sum(axis=0) / n
-        return fitted
+            own = errors[rows]
+            own += basis @ np.linalg.solve(np.diag(1 / shrinkage) - basis.T @ basis, basis.T @ own)
+            errors[rows] = own - own.sum(axis=0) / n
+        return errors
 
     def covariances(self, outputs: Values) -> Covariances:
-        """Return how predictions vary with centered outputs (n, c)."""
-        n, squares = len(outputs), []
-        found = np.empty((3, len(LAMBDAS), outputs.shape[1]))
+        """Return how predictions vary with centered outputs (n, c), in blocks that fit the processor cache."""
+        size = max(1, CACHED_VALUES // len(outputs))
+        blocks = [outputs[:, start : start + size] for start in range(0, outputs.shape[1], size)]
+        return Covariances(*np.concatenate([self._covariances(np.ascontiguousarray(each)) for each in blocks], axis=2))
+
+    def _covariances(self, outputs: Values) -> Values:
+        """Return the fields of :class:`Covariances`, (4, l, c)."""
+        n, along, squares = len(outputs), self.basis.T @ outputs, list[Values]()
+        found = np.empty((4, len(LAMBDAS), outputs.shape[1]))
         for place in range(len(LAMBDAS)):
-            predicted = self.predict(outputs, place)
+            errors = self._errors(outputs, along, place)
+            predicted = outputs - errors
             common, own = (np.einsum("ic,ic->c", predicted, each) / n for each in (outputs, predicted))
-            variance = own - predicted.mean(axis=0) ** 2
-            squares.append(np.square(np.subtract(outputs, predicted, out=predicted), out=predicted))
-            found[:, place] = common, variance, squares[-1].mean(axis=0)
-        sharpest, spread = found[2].argmin(axis=0), np.empty(found[2].shape)
+            squares.append(np.square(errors, out=errors))
+            found[:3, place] = common, own - predicted.mean(axis=0) ** 2, errors.mean(axis=0)
+        sharpest, least = found[2].argmin(axis=0), np.empty(outputs.shape)
         for place in np.unique(sharpest):
-            columns = sharpest == place
-            for row, each in zip(spread, squares, strict=True):
-                row[columns] = (each[:, columns] - squares[place][:, columns]).std(axis=0)
-        return Covariances(found[0], found[1], found[2], spread / n**0.5)
+            np.copyto(least, squares[place], where=sharpest == place)
+        for place, each in enumerate(squares):
+            away = np.subtract(each, least, out=each)
+            variance = np.einsum("ic,ic->c", away, away) / n - (found[2, place] - found[2].min(axis=0)) ** 2
+            found[3, place] = np.sqrt(np.maximum(variance, 0) / n)
+        return found
