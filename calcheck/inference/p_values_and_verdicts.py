@@ -433,6 +433,7 @@ QUANTILES = {"reference_q05": 0.05, "reference_q50": 0.5, "reference_q95": 0.95}
 EQUAL = 1e-12  # Tolerance relative to the squared mean: a smaller variance is rounding error
 TINY = 1e-300  # Replaces a sum of 0 in a denominator
 MAX_CORRECTED = 10.0  # Distance from the mean, in standard deviations, from where on the correction is the same
+INSIDE = 0.7  # Minimum error at an input, relative to the median of those rejected: at the border of a step, it is 0.5
 APPROXIMATE = f"approximate where fewer than {MIN_TAIL_REPLICATES} replicates reach the value"
 
 
@@ -444,7 +445,8 @@ def pointwise_p_values(
     The p-value is (1 + #{T* >= T}) / (R + 1) if at least ten of R replicates reach T. It cannot be below 1 / (R + 1),
     so that few significant inputs among many could not be rejected. Larger values T therefore have an approximate
     p-value: the tail of a shifted gamma distribution with the moments of the squared distances, which are weighted
-    sums of squares.
+    sums of squares. Of the rejected inputs, those are kept at which the distance without its noise is at least 0.7 of
+    the median: a smoothed error is half as large at the border of a wrong region as inside.
     """
     if at_inputs is None:
         return {}, {}
@@ -453,10 +455,13 @@ def pointwise_p_values(
     replicates = replicates[np.isfinite(replicates).all(axis=1)]
     if not len(replicates) or not np.isfinite(observed).all():
         return {}, {}
-    tail = np.minimum(_pearson_tail(floor, observed, replicates), (MIN_TAIL_REPLICATES + 1) / (total + 1))
+    squares, value = (replicates**2, observed**2) if floor is None else (replicates, observed)
+    tail = np.minimum(_pearson_tail(squares, value, floor), (MIN_TAIL_REPLICATES + 1) / (total + 1))
     approximate = (reached < MIN_TAIL_REPLICATES) & np.isfinite(tail)
     p = np.where(approximate, tail, (reached + 1) / (total + 1))
-    flagged = benjamini_hochberg(p, fdr)
+    flagged, error = benjamini_hochberg(p, fdr), np.maximum(value - squares.mean(axis=0), 0)
+    if flagged.any():
+        flagged &= error >= INSIDE**2 * np.median(error[flagged])
     columns = {
         "reference_mean": replicates.mean(axis=0),
         **dict(zip(QUANTILES, np.quantile(replicates, list(QUANTILES.values()), axis=0), strict=True)),
@@ -468,7 +473,7 @@ def pointwise_p_values(
     return columns, {"rejected": details}
 
 
-def _pearson_tail(floor: Values | None, observed: Values, replicates: Values) -> Values:
+def _pearson_tail(squares: Values, value: Values, floor: Values | None) -> Values:
     r"""Return the upper tail probability of each value, (m,), by a fit to squares; NaN if replicates are equal.
 
     Squares are sums :math:`\sum_i w_i \chi^2_1`, so their tail is close to that of the shifted gamma distribution
@@ -480,7 +485,7 @@ def _pearson_tail(floor: Values | None, observed: Values, replicates: Values) ->
 
     Source: Imhof (1961), "Computing the distribution of quadratic forms in normal variables", Biometrika 48, 419-426.
     """
-    squares, value = (replicates**2, observed**2) if floor is None else (replicates - floor, observed - floor)
+    squares, value = (squares, value) if floor is None else (squares - floor, value - floor)
     count, mean = len(squares), squares.mean(axis=0)
     away = squares - mean
     variance = np.sum(away**2, axis=0) / max(count - 1, 1)

@@ -147,6 +147,18 @@ def test_equal_replicates_have_no_tail(value):
     assert not columns["p_approximate"].any()
 
 
+@pytest.mark.parametrize("floor", [None, np.full(5, -2.0)])
+def test_rejected_inputs_with_small_errors_are_not_called(floor):
+    """Squared errors are relative to the median 1, so the limit is 0.7 squared, 0.49; all five are rejected."""
+    others = replicates(5)
+    squares = (others**2).mean(axis=0) + 1000 * np.array([0.5, 1.3, 1, 0.48, 1])
+    own, null = (np.sqrt(squares), others) if floor is None else (squares - 2, others**2 - 2)
+    columns, details = p_values_of(own, null, floor=floor)
+    assert benjamini_hochberg(columns["p_value"], 0.05).all()
+    assert_array_equal(columns["significant"], [True, True, True, False, True])
+    assert details["rejected"]["count"] == 4
+
+
 def two_clusters(seed, n=400):
     """Inputs around 0 and around 12 length scales; the model is right at the first and has std × 0.5 at the second."""
     rng = np.random.default_rng(seed)
