@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ STYLES = {
     "undecided": "yellow",
     "none": "dim",
 }
+LINE = "\n"  # Where the name of a column continues on the next line
 GAP = 2  # width between columns, in characters
 MAX_CELL_WIDTH = 32  # maximum width of a cell of a table that is split or loses columns, in characters
 
@@ -139,11 +141,32 @@ def _heads(table: blocks.Table) -> list[Text]:
     two_lines = any(column.scale for column in table.columns)
     above = [text for name, count in blocks.column_groups(table) for text in (name, *[""] * (count - 1))]
     heads = []
+    height = max((column.name.count(LINE) for column in table.columns), default=0)
     for place, column in enumerate(table.columns):
         scaled = two_lines and column.align == "right"
-        texts = [*above[place : place + 1], column.name, *([column.scale] if scaled else [])]
+        names = [*[""] * (height - column.name.count(LINE)), *column.name.split(LINE)]
+        texts = [*above[place : place + 1], *names, *([column.scale] if scaled else [])]
         heads.append(_lines(map(safe_text, texts)))
     return heads
+
+
+def _with_short_heads(table: blocks.Table) -> blocks.Table:
+    """Return a table in which heads of numbers continue on a second line after a hyphen."""
+    return replace(
+        table,
+        columns=tuple(
+            replace(each, name=_two_lines(each.name)) if each.align == "right" else each for each in table.columns
+        ),
+    )
+
+
+def _two_lines(name: str) -> str:
+    """Return a name that is cut after a hyphen so that its longer part is short; the name itself without hyphens."""
+    cuts = [place for place, letter in enumerate(name, 1) if letter == "-"]
+    if not cuts:
+        return name
+    cut = min(cuts, key=lambda place: max(place, len(name) - place))
+    return f"{name[:cut]}{LINE}{name[cut:]}"
 
 
 def _pad(cells: Iterable[blocks.Cell]) -> str:
@@ -162,6 +185,7 @@ def _fit(table: blocks.Table, width: int) -> Iterator[blocks.Table]:
     elif table.overflow == "split":
         yield from (blocks.select_columns(table, [*range(table.keys), *places]) for places in _stacked(table, width))
     elif table.overflow == "omit":
+        table = table if sum(_widths(table)) - GAP <= width else _with_short_heads(table)
         widths, places = _widths(table), list(range(len(table.columns)))
         while sum(widths[place] for place in places) - GAP > width and len(places) > max(table.keys, 1):
             places.remove(max(places[table.keys :], key=lambda place: (table.columns[place].rank, place)))
@@ -200,7 +224,7 @@ def _width(table: blocks.Table, column: blocks.Column, cells: Sequence[blocks.Ce
     """Return the least width of a column: that of its longest cell, or of its longest word if its cells are wrapped."""
     texts = [
         strip_control(column.group),
-        strip_control(column.name),
+        *map(strip_control, column.name.split(LINE)),
         column.scale,
         *(_cell(cell, _pad(cells)).plain for cell in cells),
     ]

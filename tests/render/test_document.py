@@ -379,3 +379,17 @@ def test_groups_are_named_in_their_first_row_only_in_a_terminal(page):
         ["7", "zms", "1"],
         ["rce", "1"],
     ]
+
+
+def test_heads_of_numbers_continue_after_a_hyphen_before_columns_are_omitted(page):
+    """Two heads of 23 characters and 20 of the key take 70 with the gaps; halves of at most 15 take 54."""
+    page(60)
+    names = ("quantile-miscalibration", "no", "interval-quantile-score")
+    columns = (Column("key"), *(Column(name, "right") for name in names))
+    table = Table(columns, (row_of("x" * 20, "1", "2", "3"),), overflow="omit", keys=1, remedy="--format csv")
+    lines = rendered(Document((table,)), "table").splitlines()
+    assert lines[0].split() == ["quantile-", "interval-"]
+    assert lines[1].split() == ["key", "miscalibration", "no", "quantile-score"]
+    assert lines[-1].split() == ["x" * 20, "1", "2", "3"]
+    page(100)
+    assert rendered(Document((table,)), "table").splitlines()[0].split() == ["key", *names]
