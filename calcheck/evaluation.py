@@ -152,6 +152,7 @@ class Answer:
     power: bool = False  # Whether faults are simulated
     local: bool = True  # Whether local errors are measured
     groups: str | None = None  # Column along which errors are looked for, too
+    optional: bool = False  # Whether errors along that column are left out if they cannot vary
 
     def along(self, names: Sequence[str]) -> list[Metric[Any]]:
         """Return the local errors along the size of the uncertainties, the inputs, the times, or a column."""
@@ -190,11 +191,12 @@ class Answer:
         If nothing can be judged, only the likelihood is one: impossible targets are, however rows depend on each other.
         """
         others, run = {each.metric: each for each in known}, replace(run, curves=False)
+        named = None if self.optional else self.groups
         metrics = [each for each in self.metrics(source, run) if judged or each.info.name == "nll"]
         found = [others.get(each) or _fitted(each, source, None, simulation, run, None) for each in metrics]
         for metric, each in zip(metrics, found, strict=True):
-            if isinstance(each, Skipped) and self.groups and metric.options().get("along") == self.groups:
-                raise DataError(f"--groups {self.groups}: {each.metric} {each.reason}")
+            if isinstance(each, Skipped) and named and metric.options().get("along") == named:
+                raise DataError(f"--groups {named}: {each.metric} {each.reason}")
         return found if self.weights is None else [*found, *self._without(source)]
 
     def _without(self, source: Source) -> list[Skipped]:

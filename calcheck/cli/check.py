@@ -279,6 +279,14 @@ class SlicePlan:
     cuts: tuple[Cut, ...]
     refit: bool = False
 
+    @property
+    def column(self) -> str | None:
+        """The column that forms all groups; None if it is cut, predicted, or one of several."""
+        from calcheck.studies.slices.groups import file_columns
+
+        names = file_columns([cut.text for cut in self.cuts])
+        return names[0] if len(self.cuts) == len(names) == 1 and ":" not in names[0] else None
+
     def weighed(self, given: dict[str, Any]) -> SlicePlan:
         """Return the same with sampling weights, and refitted, if these are asked for."""
         from calcheck.studies.slices.study import require_weighable

@@ -205,7 +205,9 @@ def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
         stated = build(study_options.AnswerOptions, given)
         weights = build(study_options.WeightOptions, given).weights
         level = levels[0] if levels else None
-        answer = Answer(stated.tolerance, level, weights, stated.power, groups=stated.groups)
+        by = slices.column if slices and weights is None else None
+        groups, optional = stated.groups or by, stated.groups is None
+        answer = Answer(stated.tolerance, level, weights, stated.power, groups=groups, optional=optional)
     return Plan(required, metrics, without, slices, strict, curves, narrow, paged, answer)
 
 

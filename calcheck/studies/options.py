@@ -135,7 +135,7 @@ class AnswerOptions(ToleranceOptions):
     groups: str | None = option(
         None,
         "Column of groups, numbers or dates along which the answer also looks for errors: by how much predictions are"
-        " off from one group to another, as local-scale --along.",
+        " off from one group to another, as local-scale --along. Default in check: the column of --by, if it is one.",
         metavar="COLUMN",
     )
     power: bool = option(
