@@ -5,11 +5,11 @@
     python -m tests.benchmarks.answers --power --rows 100 300 1000
 
 Counts for each design, fault and number of rows the data sets with the answers YES and NO, and the intervals of the
-width factor that hold its true value, which is that of 300,000 rows. Each cell is saved as a line of answers.jsonl and
-is not computed again unless more sets are asked for. A cell has 60 sets at first, 30 for the NO of wrong models, and
-all of them for the intervals and where a wrong answer is more frequent than a third of what is allowed. ``--table``
-prints what is saved. ``--power`` prints what ``calcheck evaluate --power`` tells about right normal rows with two
-inputs.
+width factor that hold its true value, which is that of 300,000 rows, or of 200 times as many if these are more. Each
+cell is saved as a line of answers.jsonl and is not computed again unless more sets are asked for. A cell has 60 sets at
+first, as many as ``--wrong`` for the NO of wrong models, and all of them for the intervals and where a wrong answer is
+more frequent than a third of what is allowed. ``--table`` prints what is saved. ``--power`` prints what ``calcheck
+evaluate --power`` tells about right normal rows with two inputs.
 
 Marked are a YES if the fault is at the tolerance or beyond, or a NO to a right model, in more than 7.5 % of sets, and
 intervals that hold the truth in less than 88.5 %, or 86 % if rows depend on each other. Only the metrics behind the
@@ -45,6 +45,7 @@ TOLERANCE = 0.2
 FIRST = 60  # Sets of a cell before it is known whether more are needed
 REPLICATES = 199
 PART, MANY = 50_000, 300_000  # Rows that the needed factor is searched with, and those whose factor is the true one
+TIMES = 200  # As many times the rows of a data set are those of the true factor, if these are more
 STEPS = 2  # of the search with the smaller number
 PROMISED = 1.333  # Factor that must be seen
 NEAR = 0.05  # Most difference of the logarithms of the factors that is wanted and met
@@ -126,7 +127,7 @@ def size_of(rows, run):
     return evaluate(InMemory(rows), [METRICS["width-factor"]()], run=replace(run, resamples=0, replicates=0)).results[0]
 
 
-def scaled(fault, design):
+def scaled(fault, design, rows):
     """Return a fault with the scale of predictions that need its factor; and with the exact one, which it is about."""
     if fault.factor == 1 or design.exact:
         return replace(fault, scale=1 / fault.factor)
@@ -134,12 +135,12 @@ def scaled(fault, design):
     def needed(scale, n):
         return size_of(design.make(np.random.default_rng(0), n, scale), Run()).value
 
-    scale = 1 / fault.factor
-    for n in (*[PART] * STEPS, MANY):
+    scale, many = 1 / fault.factor, max(MANY, TIMES * rows)
+    for n in (*[PART] * STEPS, many):
         if (found := needed(scale, n)) == 1:  # of ties
             break
         scale = float(scale ** (np.log(fault.factor) / np.log(found)))
-    return replace(fault, scale=scale, factor=needed(scale, MANY))
+    return replace(fault, scale=scale, factor=needed(scale, many))
 
 
 def generator(name, n, seed):
@@ -209,19 +210,19 @@ def is_open(wanted, cell, fault):
     return is_promised or (is_wrong and count / sets > MARK / 3)
 
 
-def extended(cell, fault, sets, pool):
-    """Return a cell with as many sets as it needs."""
+def extended(cell, fault, sets, wrong, pool):
+    """Return a cell with as many sets as it needs, of which some are for the NO of wrong models."""
     name, n = cell["design"], cell["rows"]
     if "scale" not in cell:
-        fault = scaled(fault, DESIGNS[name])
+        fault = scaled(fault, DESIGNS[name], n)
         cell = {**cell, "factor": fault.factor, "scale": fault.scale}
     fault = replace(fault, factor=cell["factor"], scale=cell["scale"])
     for first in (True, False):
         for wanted in reversed(COUNTS):
             done = cell.get(wanted, [0, 0])[1]
-            few = FIRST if wanted != "no" or fault.is_right else FIRST // 2
+            few = FIRST if wanted != "no" or fault.is_right else wrong
             upto = min(few, sets) if first else sets
-            if done >= upto or not (first or is_open(wanted, cell, fault)):
+            if done >= upto or not (first or (done and is_open(wanted, cell, fault))):
                 continue
             told = pool(partial(one_set, name, fault, n, wanted), range(done, upto))
             for each, count in zip(COUNTS, np.sum(told, axis=0).tolist(), strict=True):
@@ -246,6 +247,16 @@ def load():
     return {key_of(cell): cell for cell in map(json.loads, lines)}
 
 
+def scale_of(name, fault, rows):
+    """Return the scale of predictions with a fault and their factor, if a cell has them that is as exact."""
+    known = (
+        each
+        for each in load().values()
+        if (each["design"], each["fault"]) == (name, fault) and max(each["rows"], MANY // TIMES) >= rows
+    )
+    return {each: cell[each] for cell in [*known][:1] for each in ("factor", "scale")}
+
+
 def save(cells):
     SAVED.write_text("".join(f"{json.dumps(cell)}\n" for cell in cells.values()), encoding="utf-8")
 
@@ -253,10 +264,10 @@ def save(cells):
 def shares(cell, *, held=True):
     """Return the shares of a cell as text, and marks of those that are not what they must be."""
     fault = replace(FAULTS[cell["fault"]], factor=cell["factor"])
-    yes, no, inside = (cell[each][0] / cell[each][1] for each in ("yes", "no", "held"))
+    yes, no, inside = (np.divide(*cell.get(each, [0, np.nan])) for each in ("yes", "no", "held"))
     bar = HELD_DEPENDENT if DESIGNS[cell["design"]].dependence.is_stated else HELD
     wrong = (fault.is_beyond and yes > MARK) or (fault.is_right and no > MARK)
-    text = f"{yes:.2f}/{no:.2f}{' !' if wrong else ''}"
+    text = f"{yes:.2f}/{'' if np.isnan(no) else f'{no:.2f}'}{' !' if wrong else ''}"
     known = held and not (fault.bias or fault.local)
     return f"{text} ({inside:.3f}{' !' if inside < bar else ''})" if known else text
 
@@ -292,6 +303,7 @@ def main():
     parser.add_argument("--faults", nargs="*", default=list(FAULTS), choices=list(FAULTS), metavar="FAULT")
     parser.add_argument("--rows", nargs="*", type=int, default=list(ROWS))
     parser.add_argument("--sets", type=int, default=400)
+    parser.add_argument("--wrong", type=int, default=FIRST // 2)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--power", action="store_true")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
@@ -314,7 +326,13 @@ def main():
                     if not is_made(name, FAULTS[fault], n):
                         continue
                     cell = {"design": name, "fault": fault, "rows": n}
-                    cell = extended(load().get(key_of(cell), cell), FAULTS[fault], given.sets, pool)
+                    cell = extended(
+                        load().get(key_of(cell), cell | scale_of(name, fault, n)),
+                        FAULTS[fault],
+                        given.sets,
+                        given.wrong,
+                        pool,
+                    )
                     save({**load(), key_of(cell): cell})
                     print(f"{name}: {fault}, {n:,} rows: {shares(cell)}", flush=True)
 
