@@ -470,7 +470,7 @@ class Solver(TypedDict, total=False):
 class Rejected(TypedDict, total=False):
     """Inputs in whose neighborhoods the model is rejected, with the false discovery rate of neighborhoods."""
 
-    count: Annotated[int, "Number of inputs whose neighborhoods are rejected."]
+    count: Annotated[int, "Number of inputs whose neighborhoods are rejected, with at least 0.7 of their median error."]
     inputs: Annotated[int, "Number of tested inputs."]
     fdr: Annotated[float, "False discovery rate of neighborhoods."]
     p_value_method: Annotated[str, "How p-values beyond the replicates are extrapolated."]
