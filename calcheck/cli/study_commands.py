@@ -271,7 +271,12 @@ def open_models(
     sources = [_open_model(file, given, metrics, {"narrow": False, **settings}) for file in files]
     if len(sources) == 1:
         return sources
-    problems = {source.name: problem for source in sources if (problem := _problem(source))}
+    problems: dict[str, str] = {}
+    for source in sources:
+        try:
+            source.roles.explicit(source.table.schema.names)
+        except DataError as error:
+            problems[source.name] = str(error)
     fit = [source for source in sources if source.name not in problems]
     if not problems or not fit or fit[0].options == ColumnOptions():
         return sources
@@ -308,16 +313,6 @@ def split_options(file: str) -> tuple[str, dict[str, Any]]:
         parsed = (value,) if option.repeated else option.parse(value, f"{file}: {option.flag}")
         own[option.field] = own.get(option.field, ()) + parsed if option.repeated else parsed
     return path, own
-
-
-def _problem(source: FileSource) -> str:
-    """Return why the columns of a file cannot be read with its options, or ""."""
-    names = source.table.schema.names
-    try:
-        source.roles.explicit(names)
-    except DataError as error:
-        return str(error)
-    return ""
 
 
 def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:

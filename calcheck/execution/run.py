@@ -365,23 +365,16 @@ CGROUPS = (  # Control group files (v2 and v1), as in containers: the memory lim
 
 def available_memory() -> int:
     """Return the bytes that this process can still allocate; they decide whether work starts, not its result."""
-    return max(0, min(_memory_left()))
-
-
-def _memory_left() -> Iterator[int]:
-    """Yield the memory left by the machine, the control group and the limit of the process."""
     page = os.sysconf("SC_PAGE_SIZE")
-    yield page * os.sysconf("SC_PHYS_PAGES")
-    for line in _lines_of("/proc/meminfo"):
-        if line.startswith("MemAvailable:"):
-            yield int(line.split()[1]) * KIB
+    left = [page * os.sysconf("SC_PHYS_PAGES")]
+    left += [int(line.split()[1]) * KIB for line in _lines_of("/proc/meminfo") if line.startswith("MemAvailable:")]
     for limit, used in CGROUPS:
         values = [*_lines_of(limit), *_lines_of(used)]
         if len(values) == 2 and values[0].isdigit():  # noqa: PLR2004 - both files exist; "max" means no limit
-            yield int(values[0]) - int(values[1])
-    most = address_space_limit()
-    if most is not None:
-        yield most - page * sum(int(line.split()[0]) for line in _lines_of("/proc/self/statm"))
+            left.append(int(values[0]) - int(values[1]))
+    if (most := address_space_limit()) is not None:
+        left.append(most - page * sum(int(line.split()[0]) for line in _lines_of("/proc/self/statm")))
+    return max(0, min(left))
 
 
 def address_space_limit() -> int | None:

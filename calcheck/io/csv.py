@@ -3,7 +3,7 @@
 import csv as standard_csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
@@ -38,7 +38,12 @@ def _has_bare_returns(content: bytes) -> bool:
 
 def require_closed_quotes(content: bytes, delimiter: str, types: Sequence[pa.DataType]) -> None:
     """Raise if a quoted cell of several lines is not closed, goes on after its end, or takes in lines that are rows."""
-    for cell in _cells(content, delimiter, len(types)):
+    pattern = re.compile(CELL.format(re.escape(delimiter)).encode("latin-1"))
+    starts = _suspects(content, delimiter.encode(), len(types))
+    cells = pattern.finditer(content)  # all of them if a quote is out of place
+    if starts is not None:
+        cells = filter(None, (pattern.match(content, max(0, start - 1)) for start in starts.tolist()))
+    for cell in cells:
         if not any(end in cell[1] for end in (b"\n", b"\r")):
             continue
         if not cell[2]:
@@ -54,15 +59,6 @@ def require_closed_quotes(content: bytes, delimiter: str, types: Sequence[pa.Dat
         first, last = (1 + max(content.count(end, 0, place) for end in (b"\n", b"\r")) for place in places)
         found = f"the quoted cell that begins in line {first:,} ({shown}) {problem.format(last=last)}"
         raise DataError(f"{found}. Close it; a quote inside a quoted cell is written twice")
-
-
-def _cells(content: bytes, delimiter: str, columns: int) -> Iterable[re.Match[bytes]]:
-    """Return the quoted cells to judge: those that may take in rows, or all if a quote is out of place."""
-    pattern = re.compile(CELL.format(re.escape(delimiter)).encode("latin-1"))
-    starts = _suspects(content, delimiter.encode(), columns)
-    if starts is None:
-        return pattern.finditer(content)
-    return filter(None, (pattern.match(content, max(0, start - 1)) for start in starts.tolist()))
 
 
 def _suspects(content: bytes, delimiter: bytes, columns: int) -> NDArray[np.int64] | None:

@@ -45,13 +45,19 @@ def find_intervals(columns: ColumnIndex, options: ColumnOptions) -> IntervalsRol
     if options.intervals:
         return _packed(columns, columns.existing("intervals", options.intervals), options)
     if options.lower and options.upper:
-        sides = columns.group("lower", options.lower), columns.group("upper", options.upper)
-        return _of_pairs(columns, _paired(*sides), options)
+        lower, upper = columns.group("lower", options.lower), columns.group("upper", options.upper)
+        if len(lower) != len(upper):
+            msg = f"--lower names {len(lower)} columns and --upper {len(upper)}. Name both limits of each interval"
+            raise OptionError(msg)
+        levels = [(_level_in(low), _level_in(high)) for low, high in zip(lower, upper, strict=True)]
+        known = all(low is not None and low == high for low, high in levels)
+        named = [level if known else None for level, _ in levels]
+        return _of_pairs(columns, list(map(Pair, lower, upper, named)), options)
     if packed := _packed_name(columns):
         return _packed(columns, packed, options) if options.level else None
     pairs = named_pairs(columns.free)
-    known = bool(pairs) and pairs[0].level is not None
-    return _of_pairs(columns, pairs, options) if known or (pairs and options.level) else None
+    stated = bool(pairs) and pairs[0].level is not None
+    return _of_pairs(columns, pairs, options) if stated or (pairs and options.level) else None
 
 
 def named_pairs(names: Iterable[str]) -> list[Pair]:
@@ -110,18 +116,6 @@ def _packed(columns: ColumnIndex, name: str, options: ColumnOptions) -> Interval
         msg = f"column {name!r} does not state the levels of its intervals. Pass --level, such as --level 0.9,0.95"
         raise OptionError(msg)
     return IntervalsRole((name,), (name,), options.level, _point(columns, options))
-
-
-def _paired(lower: tuple[str, ...], upper: tuple[str, ...]) -> list[Pair]:
-    """Return the pairs of columns that options name."""
-    if len(lower) != len(upper):
-        msg = f"--lower names {len(lower)} columns and --upper {len(upper)}. Name both limits of each interval"
-        raise OptionError(msg)
-    levels = [(_level_in(low), _level_in(high)) for low, high in zip(lower, upper, strict=True)]
-    known = all(low is not None and low == high for low, high in levels)
-    return [
-        Pair(low, high, level if known else None) for low, high, (level, _) in zip(lower, upper, levels, strict=True)
-    ]
 
 
 def _of_pairs(columns: ColumnIndex, pairs: list[Pair], options: ColumnOptions) -> IntervalsRole:

@@ -28,8 +28,12 @@ def pivot_long(layout: Long, file: AnyFile, table: Table, options: ColumnOptions
     rows, places, read = _rows(file, table, filters)
     kind, rows, places, notes = _of_one_kind(layout, rows, places)
     filters.require_one_of_each(rows, {})
-    if "horizon" not in names:
-        rows = _with_horizons(rows)
+    if "horizon" not in names and "target" in names:
+        parts = pc.extract_regex(key_text(rows["target"]), AHEAD).combine_chunks()
+        if not parts.null_count:  # "1 wk ahead inc flu hosp" of legacy hubs becomes "wk inc flu hosp" at horizon 1
+            target = pc.binary_join_element_wise(parts.field("unit"), parts.field("target"), " ")
+            rows = rows.set_column(rows.schema.get_field_index("target"), "target", target)
+            rows = rows.append_column("horizon", parts.field("horizon").cast(pa.int64()))
     keys = tuple(name for name in rows.schema.names if name not in layout.non_key_columns)
     for name in TARGET_COLUMNS:
         if name in keys:
@@ -106,18 +110,6 @@ def _with_index(layout: Long, rows: pa.Table, places: Indices) -> tuple[pa.Table
         raise DataError(f"no row has a value of {' and '.join(layout.index)}, so there are no forecasts")
     note = f"{int((~mask).sum()):,} rows without {' and '.join(layout.index)} are not used"
     return rows.filter(pa.array(mask)), places[mask], (note,)
-
-
-def _with_horizons(rows: pa.Table) -> pa.Table:
-    """Convert targets of legacy hubs: "1 wk ahead inc flu hosp" becomes "wk inc flu hosp" at horizon 1."""
-    if "target" not in rows.schema.names:
-        return rows
-    parts = pc.extract_regex(key_text(rows["target"]), AHEAD).combine_chunks()
-    if parts.null_count:
-        return rows
-    target = pc.binary_join_element_wise(parts.field("unit"), parts.field("target"), " ")
-    rows = rows.set_column(rows.schema.get_field_index("target"), "target", target)
-    return rows.append_column("horizon", parts.field("horizon").cast(pa.int64()))
 
 
 def _observed(layout: Long, rows: pa.Table, unit: Indices, first: Indices) -> pa.Array:

@@ -145,9 +145,14 @@ def forms_of(names: Iterable[str]) -> list[NamedForm]:
         for of, columns in _by_level(names, reader).items()
         if len(columns) > 1
     ]
+    draws: dict[str, list[str]] = {}  # in numeric order, for each target
+    for name in sorted(names, key=natural):
+        if match := SAMPLE.fullmatch(name):
+            draws.setdefault(match["of"] or match["component"] or "", []).append(name)
     return found + [
-        NamedForm("Darts" if DARTS.fullmatch(columns[0]) else "", of, SamplesRole((columns,)))
-        for of, columns in _samples(names).items()
+        NamedForm("Darts" if DARTS.fullmatch(columns[0]) else "", of, SamplesRole((tuple(columns),)))
+        for of, columns in draws.items()
+        if not of or len(columns) > 1  # a prefixed name such as a_s0 needs two columns
     ]
 
 
@@ -184,15 +189,6 @@ def _by_level(names: list[str], reader: Callable[[str], tuple[str, float] | None
             raise DataError(msg)
         columns[parsed[1]] = name
     return found
-
-
-def _samples(names: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return the columns of draws in numeric order, for each target; a prefixed name such as a_s0 needs two columns."""
-    found: dict[str, list[str]] = {}
-    for name in sorted(names, key=natural):
-        if match := SAMPLE.fullmatch(name):
-            found.setdefault(match["of"] or match["component"] or "", []).append(name)
-    return {of: tuple(columns) for of, columns in found.items() if not of or len(columns) > 1}
 
 
 def _nixtla(name: str) -> tuple[str, float] | None:
