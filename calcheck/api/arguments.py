@@ -11,7 +11,7 @@ from calcheck.api import keywords
 from calcheck.errors import DataError, OptionError, keyword_messages, with_suggestion
 from calcheck.io import read
 from calcheck.io.dataframes import TableInMemory, is_table, matrix_of
-from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, read_inputs
+from calcheck.io.evaluation_points import inputs_like, read_inputs
 from calcheck.io.file_source import FileSource, with_needed_columns
 from calcheck.io.python_arguments import ColumnArguments
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
@@ -219,17 +219,6 @@ def evaluation_points(at: Data, source: Source) -> Source:
     else:
         columns = {source.options.inputs or source.options.embedding or "embedding": at}
     return inputs_like(source, TableInMemory.from_data(None, columns))
-
-
-def new_rows(new: Data, source: Source, also: tuple[str, ...]) -> Source:
-    """Return the source of other predictions, which are in the columns of the first source."""
-    if isinstance(new, Predictions) or (isinstance(new, Source) and not isinstance(new, FileSource)):
-        return InMemory(new) if isinstance(new, Predictions) else new
-    if isinstance(new, FileSource) or not isinstance(source, FileSource):
-        return replace(new if isinstance(new, FileSource) else read(new), also=also)
-    if isinstance(new, (str, PathLike)):
-        return read_evaluation_points(str(new), source, also=also)
-    return replace(source, file=read(new).file, also=also)
 
 
 def require_results(report: Report) -> Report:

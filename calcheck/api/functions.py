@@ -117,7 +117,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         raise OptionError(msg)
     columns = tuple(arguments.listed(plot_by))
     source = request.open(data, chosen, also=(*columns, *([groups] if groups else [])))
-    source = source.with_stated_inputs() if isinstance(source, FileSource) else source
+    if isinstance(source, FileSource) and (source.options.inputs or source.options.embedding):
+        source = replace(source, inputs=True)  # whether metrics need them or not
     worst, best = arguments.checked_count("worst", worst), arguments.checked_count("best", best)
     subsample = None if subsample is None else arguments.checked_count("subsample", subsample)
     points = None if at is None else arguments.evaluation_points(at, source)

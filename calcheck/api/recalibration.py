@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from calcheck.api.arguments import Data, Metrics, RecalibrationArguments
 from calcheck.api.notebook_report import InteractiveReport
@@ -16,7 +16,7 @@ from calcheck.predictions import Predictions, Source
 from calcheck.recalibration.methods import AUTO, RecalibrationMap
 from calcheck.storage.prediction_files import canonical_columns
 from calcheck.storage.report_json import write_map
-from calcheck.studies import STUDIES, Answer
+from calcheck.studies import STUDIES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,14 +33,6 @@ class Recalibration(InteractiveReport):
 
     map: ClassVar[RecalibrationMap]  # set for each object
     _source: ClassVar[Source]
-
-    @classmethod
-    def from_answer(cls, answer: Answer) -> Self:
-        """Return the result of a study, with the source to whose rows the correction was fitted."""
-        own = cls.from_report(answer.report, build=STUDIES["recalibrate"].document_of)
-        object.__setattr__(own, "map", *answer.extras)
-        object.__setattr__(own, "_source", answer.source)
-        return own
 
     @property
     def table(self) -> pd.DataFrame:
@@ -156,5 +148,9 @@ def recalibrate(
     >>> found.map.texts, [round(result.value, 3) for result in found.results if result.metric == "zms"]
     (('uncertainties × 0.9923, the root mean squared z-score',), [0.985, 1.002])
     """
-    request = KeywordRequest(locals(), RecalibrationArguments)
-    return Recalibration.from_answer(STUDIES["recalibrate"].answer(request))
+    study, request = STUDIES["recalibrate"], KeywordRequest(locals(), RecalibrationArguments)
+    answer = study.answer(request)
+    found = Recalibration.from_report(answer.report, build=study.document_of)
+    object.__setattr__(found, "map", *answer.extras)
+    object.__setattr__(found, "_source", answer.source)  # whose rows the correction was fitted to
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 from calcheck.api import arguments
@@ -12,12 +13,14 @@ from calcheck.api.notebook_report import InteractiveReport, PointwiseResults
 from calcheck.errors import OptionError, message_prefix
 from calcheck.evaluation import Answer
 from calcheck.execution.run import RowDependence, Run, RunOptions
+from calcheck.io import read
+from calcheck.io.evaluation_points import read_evaluation_points
 from calcheck.io.file_source import FileSource
 from calcheck.io.python_arguments import ColumnArguments, levels_of
 from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import with_level
 from calcheck.models.alignment import Model
-from calcheck.predictions import Predictions, Source
+from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Report, Skipped
 from calcheck.studies import STUDIES, Request
 from calcheck.studies.options import AnswerOptions, WeightOptions
@@ -97,7 +100,13 @@ class KeywordRequest(Request):
         also: Sequence[str],
         metrics: Sequence[arguments.AnyMetric] | None = None,  # noqa: ARG002 - the columns are those of the first
     ) -> Source:
-        return arguments.new_rows(data, first, tuple(also))
+        if isinstance(data, Predictions) or (isinstance(data, Source) and not isinstance(data, FileSource)):
+            return InMemory(data) if isinstance(data, Predictions) else data
+        if isinstance(data, FileSource) or not isinstance(first, FileSource):
+            return replace(data if isinstance(data, FileSource) else read(data), also=tuple(also))
+        if isinstance(data, (str, PathLike)):
+            return read_evaluation_points(str(data), first, also=tuple(also))
+        return replace(first, file=read(data).file, also=tuple(also))
 
     def open_inputs(self, data: Any, *sources: Source, narrow: bool = False) -> Source:  # noqa: ARG002 - arrays may be wide
         return arguments.evaluation_points(data, sources[0])

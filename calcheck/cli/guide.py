@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,6 @@ from calcheck.cli.typer_options import make_command
 from calcheck.core import __version__
 from calcheck.errors import OptionError, with_suggestion
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
 
 LIBRARIES = (
     *("numpy", "scipy", "pandas", "pyarrow", "scoringrules", "torch", "array-api-compat", "threadpoolctl"),
@@ -112,7 +108,7 @@ def read_guides() -> dict[str, str]:
     """Return the text of each guide by its topic, without HTML comments."""
     from importlib.resources import files
 
-    folder: Traversable = files("calcheck") / "guides"
+    folder = files("calcheck") / "guides"
     paths = sorted((path for path in folder.iterdir() if path.name.endswith(".md")), key=lambda path: path.name)
     return {path.name.removesuffix(".md"): strip_comments(path.read_text(encoding="utf-8")) for path in paths}
 

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.inputs_and_outputs import draw, file_source
+from calcheck.cli.inputs_and_outputs import draw, file_source, require_deliverable
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError
@@ -115,7 +115,10 @@ def _inspect(file: str, **given: Any) -> None:
     options = build(PredictionPlotOptions, given)
     also = (options.plot_by,) if options.plot_by else ()
     source = file_source(file, given | {"crossing": "sort"}, contents="any", also=also)
-    _require_picture(options, source)
+    if options.plot_by and not options.plot:
+        raise OptionError("--plot-by sets what the picture shows: also pass --plot FILE")
+    if options.plot:
+        require_deliverable({"plot": options.plot}, source.reads())
     found = _found(source)
     if source.crossing.count:
         found["crossing quantiles"] = f"{source.crossing.description()}. {SORT_CROSSING}"
@@ -132,18 +135,6 @@ def _inspect(file: str, **given: Any) -> None:
         with source.error_names():
             _draw(options.plot, source, options.plot_by or "")
     sys.stdout.write(render(Document(tuple(map(Details, parts)))) + footer)
-
-
-def _require_picture(options: PredictionPlotOptions, source: FileSource) -> None:
-    """Raise, before reading rows, if the picture cannot be written."""
-    from calcheck.charts.image_files import require_image
-    from calcheck.storage.atomic_write import require_writable
-
-    if options.plot_by and not options.plot:
-        raise OptionError("--plot-by sets what the picture shows: also pass --plot FILE")
-    if options.plot:
-        require_image(options.plot)
-        require_writable([options.plot], source.reads())
 
 
 def _draw(path: str, source: FileSource, by: str) -> None:

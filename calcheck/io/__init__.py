@@ -5,7 +5,7 @@
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack
 
-from calcheck.errors import DataError, keyword_messages
+from calcheck.errors import DataError, OptionError, keyword_messages
 
 if TYPE_CHECKING:
     from calcheck.io.file_source import FileSource
@@ -113,7 +113,11 @@ def read(
         from calcheck.io.python_arguments import Arguments
 
         given = Arguments(columns)
-        given.require_no_arrays()
+        if given.arrays:
+            raise OptionError(
+                f"{next(iter(given.arrays))} is an array, but the other columns are in a file. Pass a DataFrame and"
+                " arrays, or a file and column names"
+            )
         options = given.options()
     file = resolve_all(paths, input_format) if paths else resolve(str(data), input_format)
     return FileSource(file, options)

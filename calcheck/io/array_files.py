@@ -32,7 +32,11 @@ class ArrayTable:
         arrays: dict[str, AnyArray],  # The arrays, (n, …) each. Arrays with rows along the second axis are swapped.
         rows: int | None = None,  # The number of rows, n; by default, the length of the one-dimensional arrays
     ) -> None:
-        given = {name: _numeric(values) for name, values in arrays.items() if values.ndim}
+        given = {name: values for name, values in arrays.items() if values.ndim}
+        for name, values in given.items():
+            if values.dtype.kind not in "fiub":
+                raise DataError(f"an array of type {values.dtype} does not hold real numbers")
+            given[name] = values.astype(values.dtype.newbyteorder("="), copy=False)
         if not given:
             raise DataError("there is no array with rows")
         rows = common_length(given.values()) if rows is None else rows
@@ -105,13 +109,6 @@ def _array(stream: BufferedIOBase | IO[bytes], name: str) -> AnyArray:
         msg = f"other bytes follow the array of {name}. Were arrays appended? Save them as .npz, or as two files"
         raise DataError(msg)
     return values
-
-
-def _numeric(values: AnyArray) -> AnyArray:
-    """Return numbers in native byte order."""
-    if values.dtype.kind not in "fiub":
-        raise DataError(f"an array of type {values.dtype} does not hold real numbers")
-    return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def _column(values: AnyArray) -> pa.Array:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -389,11 +389,6 @@ class FileSource(Source):
             raise OptionError(msg)
         used = (*column_roles.columns_of(self.roles.predictive), *self.roles.x)
         return join.read_truth(self.options, self.layout, self.roles, used, self._values_of)
-
-    def with_stated_inputs(self) -> Self:
-        """Return a source that reads its inputs if options name them, whether metrics need them or not."""
-        stated = self.options.inputs or self.options.embedding
-        return replace(self, inputs=True) if stated and not self.inputs else self
 
     def used_columns(self) -> set[str]:
         """Return the columns with a role: targets, predictions, inputs and keys."""

@@ -75,7 +75,11 @@ class KeyIndex:
         message = f"{len(lost):,} of {len(places):,} rows {verb} not in {self.name}, for example {first}"
         if example is None:
             return message
-        return f"{message} (its keys look like {format_key(there, example)}){_lost_zeros(wanted, example)}"
+        parts = zip(wanted.split(SEPARATOR), example.split(SEPARATOR), strict=True)
+        numbers = [pair for pair in parts if all(map(str.isdigit, pair))]
+        zeros = any(len(one) != len(other) and "0" in (one[0], other[0]) for one, other in numbers)
+        hint = ". One file lost leading zeros ('01' became 1): store such keys as text" if zeros else ""
+        return f"{message} (its keys look like {format_key(there, example)}){hint}"
 
 
 def composite_key(table: pa.Table, columns: list[str], *, lenient: bool = False) -> pa.Array:
@@ -97,14 +101,6 @@ def format_key(columns: list[str], key: Any) -> str:
     return ", ".join(
         f"{name or 'the first column'}={part!r}" for name, part in zip(columns, key.split(SEPARATOR), strict=True)
     )
-
-
-def _lost_zeros(wanted: str, example: str) -> str:
-    """Return a hint if the keys of only one file have leading zeros, else empty text."""
-    for here, there in zip(wanted.split(SEPARATOR), example.split(SEPARATOR), strict=True):
-        if here.isdigit() and there.isdigit() and len(here) != len(there) and "0" in (here[0], there[0]):
-            return ". One file lost leading zeros ('01' became 1): store such keys as text"
-    return ""
 
 
 REMEDY = "Name other keys (--join-on for --truth, --id for --embedding), or drop these rows (--nan-policy omit)"

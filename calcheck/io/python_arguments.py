@@ -75,14 +75,6 @@ class Arguments:
         """Return the column options; ``default_id`` is the column of keys if none is named."""
         return ColumnOptions(**({} if default_id is None else {"id": default_id}) | self._options)
 
-    def require_no_arrays(self) -> None:
-        """Raise if there are arrays, which a file cannot be combined with."""
-        if self.arrays:
-            raise OptionError(
-                f"{next(iter(self.arrays))} is an array, but the other columns are in a file. Pass a DataFrame and"
-                " arrays, or a file and column names"
-            )
-
     def _add(self, name: str, value: Any) -> None:
         if name == Y:
             self._options["target"] = self._column(Y, value)

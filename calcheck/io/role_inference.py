@@ -222,7 +222,10 @@ class _Finder:
         mean, std = self.columns.one_of("mean", MEANS), self.columns.one_of("std", STDS)
         gaussian = column_roles.GaussianRole((mean,), (std,), "std", self.options.error_dist) if mean and std else None
         choices = [(f"mean {mean!r} with std {std!r}", f"--mean {mean} --std {std}")] if gaussian else []
-        choices += [self._option(form) for form in found]
+        for form in found:
+            ((what, names),) = column_roles.columns_by_option(form.role).items()
+            pattern = column_roles.pattern_of(names, self.columns.names) or ",".join(names)
+            choices.append((f"{what} {column_roles.list_names(names)!r}", f"--{what} {pattern!r}"))
         if len(choices) > 1:
             (first, one), (second, other) = choices[:2]
             raise DataError(f"there are two forms of predictions: {first}, and {second}. Pass {one}, or {other}")
@@ -267,14 +270,6 @@ class _Finder:
             msg = with_suggestion(f"--model: there is no model {model!r} ({hint})", model, filter(None, models))
             raise DataError(msg)
         return chosen
-
-    def _option(self, form: naming_schemes.NamedForm) -> tuple[str, str]:
-        """Return a description of a form, and the option that selects it."""
-        ((what, names),) = column_roles.columns_by_option(form.role).items()
-        return (
-            f"{what} {column_roles.list_names(names)!r}",
-            f"--{what} {column_roles.pattern_of(names, self.columns.names) or ','.join(names)!r}",
-        )
 
     def quantiles(self, columns: tuple[str, ...]) -> column_roles.QuantilesRole:
         """Return the role of quantile columns, with the levels in their names."""

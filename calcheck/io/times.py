@@ -32,7 +32,14 @@ def parse_times(column: str, raw: AnyArray, rows: Indices) -> AnyArray:
         found: AnyArray = raw.astype(np.float64)
         missing = ~np.isfinite(found)
     else:
-        found = raw.astype(DATE_UNIT) if raw.dtype.kind == "M" else _dates(raw)
+        if raw.dtype.kind == "M":
+            found = raw.astype(DATE_UNIT)
+        else:  # texts or dates
+            import pandas as pd
+
+            texts = [str(each) if isinstance(each, str) or hasattr(each, "year") else None for each in raw.tolist()]
+            parsed = pd.to_datetime(pd.Series(texts, dtype=object), format="ISO8601", errors="coerce", utc=True)
+            found = np.asarray(parsed.dt.tz_localize(None).to_numpy(), dtype=DATE_UNIT)
         missing = np.isnat(found)
     if missing.any():
         places = np.flatnonzero(missing)
@@ -41,15 +48,6 @@ def parse_times(column: str, raw: AnyArray, rows: Indices) -> AnyArray:
         known = "Times are dates such as 2026-01-31, or numbers that order the rows"
         raise DataError(f"column {column!r} has {what} in {named_rows(rows[places].tolist())}. {known}")
     return found
-
-
-def _dates(raw: AnyArray) -> AnyArray:
-    """Return texts or dates as times; NaT for those that are none."""
-    import pandas as pd
-
-    texts = [str(each) if isinstance(each, str) or hasattr(each, "year") else None for each in raw.tolist()]
-    found = pd.to_datetime(pd.Series(texts, dtype=object), format="ISO8601", errors="coerce", utc=True)
-    return np.asarray(found.dt.tz_localize(None).to_numpy(), dtype=DATE_UNIT)
 
 
 def time_texts(times: AnyArray) -> list[str]:

@@ -65,7 +65,10 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
     few = (Message("few-effective-rows", why),) if why and np.isfinite(effective) and basis.kind != "interval" else ()
     if sums.metadata.reference is None:
         return replace(found, warnings=few)
-    inferred = _with_verdict(found, draws, estimate, sums.metadata.reference, run)
+    distance = zeta(estimate, sums.metadata.reference, low, high)
+    error = intervals.zeta_error(draws, estimate, sums.metadata.reference, 0.0, run.confidence)
+    undefined = replace(found, no_verdict="the interval does not contain the value, so zeta is undefined")
+    inferred = with_zeta_verdict(found, distance, error) if np.isfinite(distance) else undefined
     if basis.kind == "interval" and not why:
         return inferred
     return replace(inferred, verdict="none", warnings=few, no_verdict=why if basis.kind == "interval" else "")
@@ -83,17 +86,6 @@ def _no_interval_reason(metric: InferableMetric, sums: MomentSums, estimate: flo
         or (sums.products is not None and not np.isfinite(sums.products).all()),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
-
-
-def _with_verdict(
-    found: IntervalInference, draws: Values, estimate: float, reference: float, run: Run
-) -> IntervalInference:
-    """Add zeta against an exact reference, and the verdict by zeta."""
-    distance = zeta(estimate, reference, found.low or 0.0, found.high or 0.0)
-    error = intervals.zeta_error(draws, estimate, reference, 0.0, run.confidence)
-    if not np.isfinite(distance):
-        return replace(found, no_verdict="the interval does not contain the value, so zeta is undefined")
-    return with_zeta_verdict(found, distance, error)
 
 
 def _effective_rows(metric: InferableMetric, sums: MomentSums) -> float:
