@@ -368,7 +368,7 @@ class Requirements:
             if rule.names_groups and not by:
                 msg = f"rule {rule.text!r} names a group: also pass the columns that form the groups, e.g. --by sex"
                 raise OptionError(msg)
-        of_rules = [name for rule, _ in self.rules for name in rule.group_metrics()]
+        of_rules = [name for rule, _ in self.rules for name in rule.metrics(grouped=True)]
         metrics = inputs_and_outputs.select_metrics([*(named or GROUP_METRICS), *of_rules], settings, levels)
         return SlicePlan(tuple(metrics), tuple(cuts_of(by)))
 

@@ -10,7 +10,7 @@ from calcheck.core.number_text import format_p
 from calcheck.report import Report, Result, Skipped
 from calcheck.report.conclusion import Conclusion, Effect
 
-UNNAMED = Effect(topic="inputs", text="not tested: pass --inputs or --embedding")
+UNTESTED = "not tested: pass --inputs or --embedding"
 CONFIDENCE = 0.95  # Of reports that do not state theirs
 
 
@@ -37,7 +37,12 @@ def conclude(
     found = decide(
         estimates, n=report.input.n, tolerance=tolerance, others=measured.others(), tested=tested, alpha=alpha
     )
-    effects = [*measured.effects(found.within, tolerance, alpha), *([] if tested else [_unnamed(skipped)]), *impossible]
+    effects = [*measured.effects(found.within, tolerance, alpha)]
+    if not tested:
+        reasons = [each.reason for each in skipped if each.metric == SCALE and each.code == "inapplicable"]
+        untested = f"not tested: {SCALE} {reasons[0]}" if reasons else UNTESTED
+        effects.append(Effect(topic="inputs", text=untested))
+    effects += impossible
     together = [] if "size" in topics else _together(report)
     if not estimates and not impossible and not together:
         return report
@@ -74,12 +79,6 @@ def unjudged_conclusion(
     text = f"nothing{' else' if impossible else ''} is judged, since {noticed['reason']}{further}"
     unclear = Effect(topic="dependence", text=text)
     return Conclusion(answer="no" if impossible else "not-shown", effects=(*impossible, unclear))
-
-
-def _unnamed(skipped: Sequence[Skipped]) -> Effect:
-    """Return the effect that says why errors at inputs were not looked for."""
-    reasons = [each.reason for each in skipped if each.metric == SCALE and each.code == "inapplicable"]
-    return replace(UNNAMED, text=f"not tested: {SCALE} {reasons[0]}") if reasons else UNNAMED
 
 
 def _together(report: Report) -> list[Effect]:

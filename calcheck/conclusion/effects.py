@@ -63,10 +63,8 @@ class Measured(NamedTuple):
         """Yield the width factors, by level."""
         for each in self.widths:
             found = _estimate(("size", None), each, {})
-            within = is_inside(found, tolerance) or None
-            yield WidthFactor(
-                level=each.options["level"], value=found.value, low=each.low, high=each.high, within=within
-            )
+            level, held = each.options["level"], is_inside(found, tolerance) or None
+            yield WidthFactor(level=level, value=found.value, low=each.low, high=each.high, within=held)
 
     def estimates(self) -> list[Estimate]:
         """Return the estimates that decide, which are those of effects with a value but the shape."""
@@ -86,16 +84,8 @@ class Measured(NamedTuple):
                 told += f"; differs from a perfect model (p {format_p(estimate.p)}), by less than the tolerance"
             elif key[0] not in LOCAL and estimate.p is not None and estimate.p <= alpha:
                 told += f" (p {format_p(estimate.p)})"
-            yield Effect(
-                topic=key[0],
-                kind=key[1],
-                value=each.value,
-                low=each.low,
-                high=each.high,
-                within=held,
-                p=estimate.p,
-                text=told,
-            )
+            limits = {name: getattr(each, name) for name in LIMITS}
+            yield Effect(topic=key[0], kind=key[1], **limits, within=held, p=estimate.p, text=told)
             if each is self.main and len(self.widths) > 1:
                 yield self._shape(each, tolerance)
 
@@ -109,13 +99,9 @@ class Measured(NamedTuple):
             return size_text(self.level, estimate)
         if each.metric == BIAS:
             return bias_text(estimate)
-        significant = estimate.p is not None and estimate.p <= alpha
-        text = local_text(key_of(each.metric, each.options)[1], each.options["along"], estimate, shown=significant)
-        return (
-            text + self._ranking(shown=significant)
-            if key_of(each.metric, each.options) == ("ranking", "scale")
-            else text
-        )
+        shown, key = estimate.p is not None and estimate.p <= alpha, key_of(each.metric, each.options)
+        text = local_text(key[1], each.options["along"], estimate, shown=shown)
+        return text + self._ranking(shown=shown) if key == ("ranking", "scale") else text
 
     def _shape(self, main: Result, tolerance: float) -> Effect:
         """Return the effect of the level whose factor differs most from that of the level of the answer."""
@@ -132,7 +118,8 @@ class Measured(NamedTuple):
         words = "; ".join(filter(None, (tails, self._skew())))
         text = f"{held} times as wide{f': {words}' if words else ''}"
         inside = is_inside(Estimate("shape", value, low, high), tolerance)
-        return Effect(topic="shape", value=value, low=low, high=_finite(high), within=inside or None, text=text)
+        limit = high if math.isfinite(high) else None
+        return Effect(topic="shape", value=value, low=low, high=limit, within=inside or None, text=text)
 
     def _details(self, metric: str, kind: type[details.DetailsT]) -> details.DetailsT:
         """Return the details of a metric that their type declares; none if the report lacks the metric."""
@@ -179,15 +166,15 @@ class Measured(NamedTuple):
 
 def are_within(results: Mapping[str, Result], tolerance: float) -> bool:
     """Return whether all failures of some rows are shown to be within the tolerance, given their results by metric."""
-    shown = {SHOWN.get(str(each.direction)) for each in results.values() if each.verdict == "fail"}
-    return all(
-        each is not None and (own := results.get(each[1])) is not None and _is_within(each[0], own, tolerance)
-        for each in shown
-    )
-
-
-def _is_within(topic: Topic, own: Result, tolerance: float) -> bool:
-    return own.value is not None and is_inside(_estimate((topic, None), own, {}), tolerance)
+    for each in results.values():
+        if each.verdict == "fail":
+            topic, metric = SHOWN.get(str(each.direction), (None, ""))
+            own = results.get(metric)
+            if topic is None or own is None or own.value is None:
+                return False
+            if not is_inside(_estimate((topic, None), own, {}), tolerance):
+                return False
+    return True
 
 
 def size_of(results: Mapping[str, Result]) -> Effect:
@@ -257,16 +244,11 @@ def _ratio(each: Result, main: Result) -> tuple[float, float, float]:
         return 1.0, 0.0, math.inf
     first, second = sorted((each.options["level"], main.options["level"]))
     correlation = math.sqrt(first * (1 - second) / (second * (1 - first)))
-    (below, above), (under, over) = _distances(own), _distances(other)
+    below, under = (math.log(each.value / each.low) if each.low > 0 else math.inf for each in (own, other))
+    above, over = (math.log(each.high / each.value) if each.high < math.inf else math.inf for each in (own, other))
     down, up = _combined(below, over, correlation), _combined(above, under, correlation)
     ratio = own.value / other.value
     return ratio, ratio * math.exp(-down), ratio * math.exp(up)
-
-
-def _distances(found: Estimate) -> tuple[float, float]:
-    """Return the distances of the limits from the value in logarithms."""
-    below = math.log(found.value / found.low) if found.low > 0 else math.inf
-    return below, math.log(found.high / found.value) if found.high < math.inf else math.inf
 
 
 def _combined(one: float, other: float, correlation: float) -> float:
@@ -290,7 +272,3 @@ def _relative(factor: float) -> str:
         return "infinitely"
     error = max(factor, 1 / factor) - 1
     return f"{100 * error:.2g} %" if error < SMALL else f"{100 * error:.0f} %"
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

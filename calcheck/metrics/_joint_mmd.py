@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics._lazy import bandwidths, joint, kernel_functions, np, permutations, predictions, target_kernels
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from calcheck.core.metric_info import MetricInfo
     from calcheck.distributions import Predictive
     from calcheck.embeddings.laplace import PairForm
-    from calcheck.embeddings.permutations import Strata
     from calcheck.embeddings.target_kernels import KernelSettings, TargetFeatures, TargetKernel
-    from calcheck.errors import Message
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.bandwidths import Conditioning
@@ -163,15 +161,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
 
     def fit(self, source: Source, run: Run) -> JointFit[SumsT]:
         rows = source.predictions()
-        x = bandwidths.all_inputs(rows, run)
-        settings = self._settings(rows, run)
-        return JointFit(
-            settings, self._sums(settings, x, run), bandwidths.neighbors(settings.kernel, settings.scaling(x))
-        )
-
-    def _settings(self, rows: Predictions, run: Run) -> KernelSettings:
-        """Return the choices that depend on the data."""
-        predictive = rows.distributions().load()
+        x, predictive = bandwidths.all_inputs(rows, run), rows.distributions().load()
         y = joint.repeated_targets(rows)
         gamma_y = self.bandwidths(y, predictive)
         inputs = bandwidths.conditioning(rows, self._inputs)
@@ -181,7 +171,9 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
             "draws": predictive.n_draws or "exact",
         }
         features = self._features(rows, gamma_y, run)
-        return target_kernels.KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
+        settings = target_kernels.KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
+        neighbors = bandwidths.neighbors(settings.kernel, settings.scaling(x))
+        return JointFit(settings, self._sums(settings, x, run), neighbors)
 
     @property
     def _inputs(self) -> KernelOptions:
@@ -334,14 +326,13 @@ class OfSamples:
         run.require_room(COPIES * 8 * len(rows) ** 2, f"all pairs of {len(rows):,} rows of both samples")
         inputs = bandwidths.conditioning(rows, self._inputs)
         x = np.asarray(inputs.scaling(bandwidths.all_inputs(rows, run)), dtype=np.float64)
-        distance, details = self._distance(inputs.kernel, x, self._scaled(bandwidths.target_matrix(rows)))
+        y = bandwidths.target_matrix(rows)
+        if self.standardize == "data":
+            y = np.asarray(y * np.sqrt(bandwidths.target_precisions(y)))
+        distance, details = self._distance(inputs.kernel, x, y)
         n = int(labels.sum())
         samples = {"rows": n, "rows_b": len(rows) - n}
         return SamplesFit(distance, labels, inputs, {"samples": samples, **details})
-
-    def _scaled(self, y: Values) -> Values:
-        """Return targets (n, t), divided by their deviation over both samples unless they are left unchanged."""
-        return y if self.standardize == "none" else np.asarray(y * np.sqrt(bandwidths.target_precisions(y)))
 
     def evaluate(self, fit: SamplesFit, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - the fit has the rows
         value = np.asarray(fit.distance.of_division(fit.labels))
@@ -351,7 +342,11 @@ class OfSamples:
         """Return the metric of permuted samples."""
         from calcheck.execution.run import one_blas_thread
 
-        groups = self._groups(fit, simulation.rows)
+        x = np.asarray(fit.inputs.scaling(simulation.rows.inputs()), dtype=np.float64)
+        if self.exchanges_similar_inputs:
+            groups = permutations.strata(x, fit.labels, lambda: _features(x))
+        else:
+            groups = permutations.joint_strata(x, fit.labels)
         details = {"labels": groups.description, "exchangeable": groups.exchangeable}
         if not groups.exchangeable:
             return NullDistribution(np.empty(0), details=details, no_verdict=permutations.NO_OVERLAP)
@@ -364,13 +359,6 @@ class OfSamples:
         at_inputs = own - compared.of_division(fit.labels)  # what does not depend on the labels
         warnings = permutations.permutation_warnings(groups)
         return NullDistribution(np.array(values) + at_inputs, data_value=own, details=details, warnings=warnings)
-
-    def _groups(self, fit: SamplesFit, rows: Predictions) -> Strata:
-        """Return the groups of rows that are exchanged: all rows, or those with equal or similar inputs."""
-        x = np.asarray(fit.inputs.scaling(rows.inputs()), dtype=np.float64)
-        if not self.exchanges_similar_inputs:
-            return permutations.joint_strata(x, fit.labels)
-        return permutations.strata(x, fit.labels, lambda: _features(x))
 
     def influences(self, both: Predictions, run: Run) -> Values:  # noqa: ARG002 - always an error
         """Raise an error: two samples are not compared with two others."""

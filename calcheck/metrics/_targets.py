@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.metrics._lazy import groups, np
+from calcheck.report import rejects
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
@@ -87,16 +88,16 @@ def farthest(values: Iterable[Values], distance: Callable[[Values], Values]) -> 
     return reduce(lambda one, other: np.where(distance(other) > distance(one), other, one), values)
 
 
-def hull(found: Sequence[IntervalInference]) -> IntervalInference:
-    """Return the interval that contains those of all targets, with the smallest p-value times their number."""
-    if len(found) == 1:
-        return found[0]
+def hull(found: Sequence[IntervalInference], confidence: float) -> IntervalInference:
+    """Return the interval that contains those of all targets, judged by the smallest p-value times their number."""
     lows, highs = [each.low for each in found], [each.high for each in found]
     known = [each.p_value for each in found if each.p_value is not None]
+    p_value = min(1.0, len(found) * min(known)) if known else None
     return replace(
         found[0],
         low=None if None in lows else min(each for each in lows if each is not None),
         high=None if None in highs else max(each for each in highs if each is not None),
-        p_value=min(1.0, len(found) * min(known)) if known else None,
+        p_value=p_value,
+        verdict="fail" if p_value is not None and rejects(p_value, confidence) else "pass",
         warnings=tuple(dict.fromkeys(each for part in found for each in part.warnings)),
     )

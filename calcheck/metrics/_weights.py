@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.core.metric_info import FUNCTIONS_OF_MEANS
 from calcheck.errors import DataError, Message, OptionError
-from calcheck.inference.metric_protocol import HasNullStatistic, HasQuickStatistic
+from calcheck.inference.metric_protocol import HasNullStatistic, HasQuickStatistic, RowResults
 from calcheck.metrics._lazy import groups, np
 from calcheck.metrics.base import FIXED, WEIGHT, Metric, RowMetric
 from calcheck.report import Skipped
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import RowResults
     from calcheck.predictions import Predictions, Source
     from calcheck.report.conclusion import Direction
     from calcheck.statistics.groups import Means

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
@@ -11,7 +11,6 @@ from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.metrics._lazy import np, order_statistics, pit, zscores
 from calcheck.metrics._targets import each_target, farthest, hull, join, split
 from calcheck.metrics.base import WEIGHT, LocalMetric, MeanMetric
-from calcheck.report import rejects
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
@@ -187,13 +186,13 @@ class StandardizedBias(MeanMetric):
         if rows.n == 1:
             return IntervalInference(warnings=(Message.of_absence("no-interval", "a single row has no spread"),))
         weights = rows.terms[WEIGHT].values if WEIGHT in rows.terms else None
-        means = [
-            order_statistics.weighted_mean(own["z"], weights, clusters) if rows.columns else _mean_of_sums(own, rows.n)
-            for own in split(rows.columns or rows.fixed)
-        ]
-        found = hull([_inferred(each, 1 - run.confidence) for each in means])
-        p_value = 1.0 if found.p_value is None else found.p_value
-        return replace(found, verdict="fail" if rejects(p_value, run.confidence) else "pass")
+        found = []
+        for own in split(rows.columns or rows.fixed):
+            stated = not rows.columns
+            mean = _mean_of_sums(own, rows.n) if stated else order_statistics.weighted_mean(own["z"], weights, clusters)
+            low, high = mean.limits(1 - run.confidence)
+            found.append(IntervalInference(low=low, high=high, interval="t", p_value=mean.p_value(0.0)))
+        return hull(found, run.confidence)
 
     def limits_of_sums(self, means: Means, rows: float, tail: float) -> tuple[float, float]:
         """Return the limits by means of z and its square, given how many independent rows they stand for."""
@@ -213,8 +212,3 @@ def _mean_of_sums(means: Means | dict[str, Values], n: float) -> WeightedMean:
     """Return a mean from the sums of a state."""
     mean, square = float(means["z"]), float(means["z2"])
     return order_statistics.WeightedMean(mean, (max(square - mean**2, 0.0) / (n - 1)) ** 0.5, n - 1)
-
-
-def _inferred(mean: WeightedMean, tail: float) -> IntervalInference:
-    low, high = mean.limits(tail)
-    return IntervalInference(low=low, high=high, interval="t", p_value=mean.p_value(0.0))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from calcheck.core.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
 from calcheck.errors import OptionError
-from calcheck.inference.metric_protocol import RefitsReplicates, RowResults
+from calcheck.inference.metric_protocol import CurveData, RefitsReplicates, RowResults
 from calcheck.metrics._lazy import binned_validity, binning, curves, groups, np, zscores
 from calcheck.options import (
     LEVEL_TOLERANCE,
@@ -20,14 +20,12 @@ from calcheck.options import (
     require_levels_option,
     require_share_option,
 )
-from calcheck.report import Inference, Result
+from calcheck.report import Alternative, Curve, Inference, Result
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative, Curve
     from calcheck.report.conclusion import Direction
     from calcheck.result_details import BinnedDetails, StratifiedCoverageDetails
     from calcheck.statistics.binning import Binning
@@ -135,14 +133,7 @@ class Metric(ABC, Generic[FitT]):
 
     @abstractmethod
     def value(self, means: Means) -> Values:
-        """Return the metric as a function of the column means over ``means.n`` rows.
-
-        Parameters
-        ----------
-        means : Means
-            Means of the columns, (...), and of the terms, (..., k) for terms with k groups, and the fixed values.
-            Leading axes are resamples.
-        """
+        """Return the metric, (...), from means of columns, (...), of terms of k groups, (..., k), and fixed values."""
 
 
 @runtime_checkable
@@ -393,17 +384,14 @@ class BinnedMetric(Metric["Binning"]):
         sums = binning.sums_by_bin((shown.rows or self.evaluate(shown.fit, shown.source, shown.run)).terms, shown.fit)
         rmv, rmse = binning.root_means(sums)
         spread = curves.curve_of("spread", rmv, rmse, rows=sums["rows"])
-        intervals = () if shown.rows is None else (self._intervals(shown.fit, data, shown.run.confidence, spread),)
-        return spread, *intervals, curves.spread_histogram(zscores.spreads(data.distributions()))
-
-    @staticmethod
-    def _intervals(fit: Binning, rows: Predictions, confidence: float, spread: Curve) -> Curve:
-        """Return the bootstrap intervals of the observed spread in each bin, in place of bands of perfect models."""
-        columns = {"squared_error": zscores.errors(rows) ** 2}
-        low, high = binned_validity.abc_limits_by_bin(
-            [binned_validity.BinMoments.of(fit, columns)], lambda means: np.sqrt(means["squared_error"]), confidence
-        )
-        return replace(spread, name="spread-intervals", low=curves.plain(low[0]), high=curves.plain(high[0]))
+        found = [spread]
+        if shown.rows is not None:  # Intervals in place of bands of perfect models
+            moments = binned_validity.BinMoments.of(shown.fit, {"squared_error": zscores.errors(data) ** 2})
+            low, high = binned_validity.abc_limits_by_bin(
+                [moments], lambda means: np.sqrt(means["squared_error"]), shown.run.confidence
+            )
+            found += [replace(spread, name="spread-intervals", low=curves.plain(low[0]), high=curves.plain(high[0]))]
+        return *found, curves.spread_histogram(zscores.spreads(data.distributions()))
 
 
 def inapplicable_reason(metric: type[Metric[Any]], rows: Predictions) -> str:

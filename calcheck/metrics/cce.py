@@ -378,14 +378,11 @@ class CceExact:
         model = list(options.trials_of(distributions, run))
 
         def data_set(rows: Predictions) -> target_kernels.DataSet:
-            targets = bandwidths.target_matrix(rows)
-            if rows.predictive is distributions or rows.predictive is None:
-                return target_kernels.DataSet(targets, bandwidth(targets), model)
-            if isinstance(options.draws, int):
-                return target_kernels.DataSet(
-                    targets, bandwidth(targets), list(options.trials_of(rows.predictive, run))
-                )
-            return target_kernels.DataSet(targets, bandwidth(targets), [target_kernels.SwappedDraw(distributions)])
+            targets, draws = bandwidths.target_matrix(rows), list[Any](model)
+            if rows.predictive is not distributions and rows.predictive is not None:
+                swapped = [target_kernels.SwappedDraw(distributions)]
+                draws = list(options.trials_of(rows.predictive, run)) if isinstance(options.draws, int) else swapped
+            return target_kernels.DataSet(targets, bandwidth(targets), draws)
 
         data = target_kernels.DataSet(y, bandwidth(y), model)
         trials = [each.draws for each in model if isinstance(each, Samples)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.inference.metric_protocol import RowResults
-from calcheck.kernels import KernelOptions, Solver
+from calcheck.kernels import KernelOptions, Normalization, Solver
 from calcheck.metrics import _joint_mmd
 from calcheck.metrics._lazy import bandwidths, frechet, joint, np, permutations, quadratic_forms, two_samples
 from calcheck.options import option, require_positive_option
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from calcheck.embeddings.laplace import PairForm
     from calcheck.embeddings.target_kernels import KernelSettings
     from calcheck.execution.run import Run
-    from calcheck.kernels import Normalization
     from calcheck.kernels.kernel_functions import Kernel
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.mmd.joint import JointEmbedding

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.inference.metric_protocol import RowResults
+from calcheck.inference.metric_protocol import CurveData, RowResults
 from calcheck.metrics._lazy import binning, bootstrap, curves, groups, np, zscores
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option
 from calcheck.result_details import ConfidenceCurveDetails, RemovalPoint
 
 if TYPE_CHECKING:
-    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions
     from calcheck.report import Curve
     from calcheck.statistics.groups import Groups, Means

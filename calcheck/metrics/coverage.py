@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import AT_QUANTILES, Message
-from calcheck.inference.metric_protocol import IntervalInference, RowResults
+from calcheck.inference.metric_protocol import CurveData, IntervalInference, RowResults
 from calcheck.metrics._lazy import binning, coverage, curves, groups, np, zscores
 from calcheck.metrics.base import BinnedMetric, LevelOption, MeanMetric, has_interval, stated_levels
 from calcheck.options import option
-from calcheck.report import WIDTH
+from calcheck.report import WIDTH, Alternative, Curve, Verdict
 from calcheck.result_details import CoverageDetails, OtherLevel, StratifiedCoverageDetails
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative, Curve
     from calcheck.statistics.binning import Binning
     from calcheck.statistics.groups import Means, MeanTerm
     from calcheck.typing import AnyArray, Values
@@ -83,7 +81,8 @@ class Coverage(LevelOption, MeanMetric):
         columns = {**found, "expected": expected}
         at_limits = coverage.shares_at_limits(found)
         warnings = [AT_QUANTILES] if at_limits else []
-        below, above = self._misses(rows, level)
+        y, (low, high) = zscores.targets(rows), zscores.central_interval(rows.distributions(), level)
+        below, above = float((y < low).mean()), float((y > high).mean())
         others = self._at_other_levels(rows, level)
         shares: CoverageDetails = {"below": below, "above": above, "at_other_levels": others}
         details = {**shares, **at_limits}
@@ -105,8 +104,13 @@ class Coverage(LevelOption, MeanMetric):
         return coverage.shares_at_limits(means)
 
     def _at_other_levels(self, rows: Predictions, level: float) -> list[OtherLevel]:
-        """Return the coverage at the other levels that are reported."""
-        found = {other: coverage.inside(rows, other) for other in _other_levels(rows.distributions(), level)}
+        """Return the coverage at the other levels of prediction intervals, else at common ones that the file has."""
+        predictive, others = rows.distributions(), list(OTHER_LEVELS)
+        if predictive.interval_levels is not None:
+            others = predictive.interval_levels.tolist()
+        elif (known := predictive.quantile_levels) is not None:
+            others = [other for other in others if has_interval(known, other)]
+        found = {other: coverage.inside(rows, other) for other in others if other != level}
         return [
             {
                 "level": other,
@@ -116,12 +120,6 @@ class Coverage(LevelOption, MeanMetric):
             }
             for other, each in found.items()
         ]
-
-    @staticmethod
-    def _misses(rows: Predictions, level: float) -> tuple[float, float]:
-        """Return the shares of targets below and above their intervals."""
-        y, (low, high) = zscores.targets(rows), zscores.central_interval(rows.distributions(), level)
-        return float((y < low).mean()), float((y > high).mean())
 
     def interpolates(self, levels: Values) -> bool:
         return not has_interval(levels, self.level_of(None))
@@ -143,20 +141,14 @@ class Coverage(LevelOption, MeanMetric):
         covered = found.columns["covered"]
         if found.reference is None or covered.min() < covered.max():
             return found
-        return replace(found, inference=self._inference_if_constant(covered, found.columns["expected"], run))
-
-    def _inference_if_constant(self, covered: Values, expected: Values, run: Run) -> IntervalInference:
-        """Return an exact test if all targets are inside or all outside, where the bootstrap is constant."""
+        expected = found.columns["expected"]  # All targets are inside, or all outside: the bootstrap is constant
         chance = float(np.prod(expected if covered[0] else 1 - expected))
         one_sided = 1.0 if covered[0] else chance
         p_value = one_sided if self.at_least else min(1.0, 2 * chance)
-        return IntervalInference(
-            p_value=p_value,
-            verdict="fail" if p_value <= 1 - run.confidence else "pass",
-            warnings=(
-                Message.of_absence("no-interval", "all rows are equal; the verdict uses the exact probability of that"),
-            ),
-        )
+        verdict: Verdict = "fail" if p_value <= 1 - run.confidence else "pass"
+        text = "all rows are equal; the verdict uses the exact probability of that"
+        warnings = (Message.of_absence("no-interval", text),)
+        return replace(found, inference=IntervalInference(p_value=p_value, verdict=verdict, warnings=warnings))
 
     @staticmethod
     def _ambiguity(rows: Predictions, level: float) -> float:
@@ -167,15 +159,6 @@ class Coverage(LevelOption, MeanMetric):
             return part.interval_mass_error(y[rows], *zscores.central_interval(part, level))
 
         return float(rows.distributions().map_batches(error).mean())
-
-
-def _other_levels(predictive: Predictive, level: float) -> list[float]:
-    """Return the other levels to report: those of prediction intervals, else common ones that the file has."""
-    if predictive.interval_levels is not None:
-        return [other for other in predictive.interval_levels.tolist() if other != level]
-    known = predictive.quantile_levels
-    others = [other for other in OTHER_LEVELS if other != level]
-    return others if known is None else [other for other in others if has_interval(known, other)]
 
 
 @dataclass(frozen=True)

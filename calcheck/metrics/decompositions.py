@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.errors import DataError
-from calcheck.inference.metric_protocol import RowResults
+from calcheck.inference.metric_protocol import CurveData, RowResults
 from calcheck.metrics._lazy import curves, np, scores, zscores
 from calcheck.metrics.base import LevelsOption, UnfittedMetric
 from calcheck.options import option
-from calcheck.result_details import CrpsMiscalibrationDetails, MeanMiscalibrationDetails, QuantileMiscalibrationDetails
+from calcheck.result_details import (
+    CrpsMiscalibrationDetails,
+    MeanMiscalibrationDetails,
+    QuantileMiscalibrationDetails,
+    ScoreParts,
+)
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions
     from calcheck.report import Curve
-    from calcheck.result_details import ScoreParts
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 

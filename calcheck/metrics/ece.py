@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import AT_QUANTILES, DataError, OptionError
-from calcheck.inference.metric_protocol import RowResults
+from calcheck.inference.metric_protocol import CurveData, RowResults
 from calcheck.metrics._lazy import bootstrap, curves, groups, np, pit
 from calcheck.metrics.base import RowMetric
 from calcheck.options import LEVEL_TOLERANCE, option, require_count_option, require_levels_option
@@ -16,11 +16,10 @@ from calcheck.result_details import EceDetails
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve
     from calcheck.report.conclusion import Direction
-    from calcheck.statistics.groups import Groups, Means
+    from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 
 MAX_LEVELS = 10_000  # maximum number of quantile levels
@@ -123,11 +122,15 @@ class Ece(RowMetric):
             below = pit.shares_at_quantiles(left, right, levels)
         else:
             below = pit.share_below(right if self.pit == "plain" else left, right, levels)
+        are_equal = False
+        if stated:
+            counts_below, counts_up_to = np.split(below.sums(None), 2)
+            are_equal = bool((counts_below < counts_up_to).any())
         return RowResults(
             {"pit_low": left, "pit_high": right},
             {"below": groups.MeanTerm(groups=below)},
             fixed={"levels": levels},
-            warnings=(AT_QUANTILES,) if stated and _are_equal(below) else (),
+            warnings=(AT_QUANTILES,) if are_equal else (),
             details=self.details(groups.Means({"below": below.sums(None) / len(rows), "levels": levels}, len(rows))),
         )
 
@@ -172,9 +175,3 @@ def _observed(means: Means) -> Values:
         return shares
     below, up_to = np.split(shares, 2, axis=-1)  # files of quantiles
     return np.clip(levels, below, up_to)
-
-
-def _are_equal(shares: Groups) -> bool:
-    """Return whether a target is equal to a quantile, given the shares of targets below, and at or below, quantiles."""
-    below, up_to = np.split(shares.sums(None), 2)
-    return bool((below < up_to).any())

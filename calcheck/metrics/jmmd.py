@@ -94,11 +94,9 @@ class Jmmd(_joint_mmd.JointMetric["GramSums"]):
     )
 
     def description(self) -> str:
-        return (
-            f"{self.summary()} The term that depends on the data only is omitted."
-            if self.statistic == "paper"
-            else super().description()
-        )
+        if self.statistic != "paper":
+            return super().description()
+        return f"{self.summary()} The term that depends on the data only is omitted."
 
     @property
     def alternative(self) -> Alternative:
@@ -213,11 +211,8 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
     def description(self) -> str:
         if not self.constant:
             return super().description()
-        reading = (
-            "At least 0; sampling noise makes it larger."
-            if self.statistic == "v"
-            else "0 on average for a perfect model."
-        )
+        biased = self.statistic == "v"
+        reading = "At least 0; sampling noise makes it larger." if biased else "0 on average for a perfect model."
         return f"{self.summary()} {reading}"
 
     @property
@@ -233,7 +228,11 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
         rows = source.predictions()
         y, predictive = joint.repeated_targets(rows), rows.distributions()
         draws = predictive.n_draws
-        self._require_pairs(draws, y.shape[1])
+        if self.statistic != "v" and draws == 1:
+            raise DataError("ammd needs at least 2 draws per row, got 1. Pass --statistic v, which is biased")
+        if self.statistic != "v" and self.constant and y.shape[1] == 1:
+            msg = "--constant requires several targets per input (rows with the same id), got one target per input"
+            raise DataError(msg)
         details = {"targets": self.describe_targets(fit, y.shape[1]), "draws": draws or "exact"}
         scores = {"rbf": joint.direct_scores, "laplace": joint.laplace_scores}.get(self.kernel_y)
         found = scores(y, predictive, fit, **self._pairs) if scores and not self.feature_targets else None
@@ -252,16 +251,6 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
     def _pairs(self) -> dict[str, bool]:
         """Keyword arguments that select the pairs in the score functions."""
         return {"unbiased": self.statistic != "v", "constant": self.constant}
-
-    def _require_pairs(self, draws: int | None, targets: int) -> None:
-        """Raise unless each row has enough draws and targets for the estimator."""
-        if self.statistic == "v":
-            return
-        if draws == 1:
-            raise DataError("ammd needs at least 2 draws per row, got 1. Pass --statistic v, which is biased")
-        if self.constant and targets == 1:
-            msg = "--constant requires several targets per input (rows with the same id), got one target per input"
-            raise DataError(msg)
 
     def null_distribution(self, fit: Values, simulation: NullSimulator, run: Run) -> NullDistribution | None:
         """Return the metric of all replicates, which share features; None if single replicates are as cheap."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.inference.metric_protocol import IntervalInference, NullDistribution, RowResults
+from calcheck.inference.metric_protocol import CurveData, IntervalInference, NullDistribution, RowResults
 from calcheck.metrics._lazy import curves, local_error, np, pit
 from calcheck.metrics.base import Metric
 from calcheck.options import option
@@ -16,7 +16,6 @@ from calcheck.result_details import LocalErrorDetails
 if TYPE_CHECKING:
     from calcheck.embeddings.local_error import LocalRegression
     from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import CurveData
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve

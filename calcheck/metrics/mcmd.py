@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.errors import NumericalError
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Solver
 from calcheck.metrics._joint_mmd import SAMPLE, first_sample
@@ -20,7 +20,6 @@ from calcheck.result_details import McmdDetails, TargetKernel
 if TYPE_CHECKING:
     from calcheck.embeddings.permutations import PooledOutputs
     from calcheck.embeddings.target_kernels import FeatureBounds
-    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.bandwidths import Conditioning
     from calcheck.mmd.two_samples import TwoSamples

@@ -9,7 +9,7 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import KernelName, Standardize
-from calcheck.metrics._joint_mmd import SAMPLE, first_sample
+from calcheck.metrics._joint_mmd import COPIES, SAMPLE, first_sample
 from calcheck.metrics._lazy import bandwidths, kernel_functions, np, permutations, two_samples
 from calcheck.metrics.base import Metric
 from calcheck.options import option, require_positive_option
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from calcheck.typing import Mask, Values
 
 
-COPIES = 3  # number of n x n matrices in memory
 DEGREE, COEF0 = 3, 1.0  # of the polynomial kernel
 
 
@@ -129,19 +128,14 @@ class Mmd(Metric[MmdFit]):
         default = {"rbf": 0.5, "laplace": 1.0, "polynomial": 1 / values.shape[1]}[kernel]
         shape = {"degree": DEGREE, "coef0": COEF0} if kernel == "polynomial" else {}
         gamma = default if gamma is None else gamma
-        scaled = self._scaled(values, what)
-        gram: Values = kernel_functions.KERNELS[kernel](gamma=gamma, **shape).gram(scaled, scaled)
+        if self.standardize == "data":
+            mean, spread = values.mean(axis=0), np.asarray(values.std(axis=0, ddof=1))
+            if not (spread > 0).all():
+                msg = f"a column of the {what} is constant, so it cannot be standardized. Pass --standardize none"
+                raise DataError(msg)
+            values = np.asarray((values - mean) / spread)
+        gram: Values = kernel_functions.KERNELS[kernel](gamma=gamma, **shape).gram(values, values)
         return gram, gamma
-
-    def _scaled(self, values: Values, what: str) -> Values:
-        """Return columns, standardized over both samples unless they are left unchanged."""
-        if self.standardize == "none":
-            return values
-        mean, spread = values.mean(axis=0), np.asarray(values.std(axis=0, ddof=1))
-        if not (spread > 0).all():
-            msg = f"a column of the {what} is constant, so it cannot be standardized. Pass --standardize none"
-            raise DataError(msg)
-        return np.asarray((values - mean) / spread)
 
     def evaluate(self, fit: MmdFit, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - the fit has the rows
         return RowResults({}, fixed={"mmd": fit.gram.distances(fit.labels[None])[0]}, details=fit.details)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError
-from calcheck.inference.metric_protocol import RowResults
+from calcheck.inference.metric_protocol import CurveData, RowResults
 from calcheck.metrics._lazy import bootstrap, clusters, curves, groups, np, pit
 from calcheck.metrics.base import MeanMetric, Metric, OrderedMetric
 from calcheck.options import option, require_count_option
@@ -15,7 +15,6 @@ from calcheck.result_details import PitDetails, PitIndependenceDetails
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve
     from calcheck.report.conclusion import Direction
@@ -380,23 +379,18 @@ class PitIndependence(Metric[None]):
             raise DataError(f"{times} too few for {self.lags} lags. Pass a smaller --lags, or more rows")
         left, right = pit.pit(rows)
         series = [np.bincount(place, each) / counts for each in ((left + right) / 2, pit.mean_distance(left, right))]
-        found = np.stack([self._correlations(each) for each in series])
-        return RowResults({}, fixed={"correlations": found}, details=self._details(found))
-
-    def _correlations(self, series: Values) -> Values:
-        """Return the autocorrelations at the first lags, (L,); 0 for a constant series."""
-        covariances = clusters.autocovariances(series)
-        return covariances[1 : self.lags + 1] / covariances[0] if covariances[0] > 0 else np.zeros(self.lags)
-
-    def _details(self, found: Values) -> PitIndependenceDetails:
-        """Return the autocorrelations at each lag."""
-        position, distance = found.tolist()
-        return {
+        found = np.zeros((2, self.lags))  # 0 for a constant series
+        for number, each in enumerate(series):
+            covariances = clusters.autocovariances(each)
+            if covariances[0] > 0:
+                found[number] = covariances[1 : self.lags + 1] / covariances[0]
+        details: PitIndependenceDetails = {
             "correlations": [
-                {"lag": lag, "position": own, "distance": other}
-                for lag, own, other in zip(range(1, self.lags + 1), position, distance, strict=True)
+                {"lag": lag, "position": position, "distance": distance}
+                for lag, (position, distance) in enumerate(found.T.tolist(), 1)
             ]
         }
+        return RowResults({}, fixed={"correlations": found}, details=details)
 
     def value(self, means: Means) -> Values:
         return np.asarray(np.sqrt(np.mean(means["correlations"] ** 2)))

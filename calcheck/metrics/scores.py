@@ -163,7 +163,9 @@ class Crps(MeanMetric):
 
     def compute(self, rows: Predictions) -> RowResults:
         if rows.distributions().targets > 1:
-            return self._of_vectors(rows)
+            score = multivariate.variogram_scores if self.vector_score == "variogram" else multivariate.energy_scores
+            details: CrpsDetails = {"estimator": self.ensemble}
+            return RowResults({"crps": score(rows, fair=self.ensemble == "fair")}, details=details)
         if self.vector_score is not None:
             raise DataError("--vector-score is for several targets, and there is one: omit it")
         predictive, y = rows.distributions(), zscores.targets(rows)
@@ -177,12 +179,6 @@ class Crps(MeanMetric):
                 {"crps": predictive.crps(y)}, details=BIASED, warnings=(Message("biased-estimator", warning),)
             )
         return RowResults({"crps": predictive.fair_crps(y)}, details=FAIR)
-
-    def _of_vectors(self, rows: Predictions) -> RowResults:
-        """Return the scores of rows with several targets."""
-        score = multivariate.variogram_scores if self.vector_score == "variogram" else multivariate.energy_scores
-        details: CrpsDetails = {"estimator": self.ensemble}
-        return RowResults({"crps": score(rows, fair=self.ensemble == "fair")}, details=details)
 
 
 @dataclass(frozen=True)

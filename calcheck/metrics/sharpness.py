@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError
-from calcheck.inference.metric_protocol import RowResults
+from calcheck.inference.metric_protocol import CurveData, RowResults
 from calcheck.metrics._lazy import curves, np, zscores
 from calcheck.metrics.base import LevelOption, MeanMetric, RowMetric
 
 if TYPE_CHECKING:
-    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions
     from calcheck.report import Curve
     from calcheck.statistics.groups import Means

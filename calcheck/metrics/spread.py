@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError, Message
-from calcheck.inference.metric_protocol import RowResults
+from calcheck.inference.metric_protocol import CurveData, RowResults
 from calcheck.metrics._lazy import binned_validity, curves, np, zscores
 from calcheck.metrics.base import BinnedMetric, LocalMetric, MeanMetric
 from calcheck.options import option
-from calcheck.report import SPREAD
+from calcheck.report import SPREAD, Curve
 from calcheck.result_details import BinnedDetails, RceDetails, ValidBinsDetails, ZmsDetails
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.binned_validity import BinMoments
-    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Curve
     from calcheck.statistics.binning import Binning
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values

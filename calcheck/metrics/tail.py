@@ -77,9 +77,14 @@ class Tail(UnfittedMetric):
         is_exact = predictive.shape_is_known and predictive.quantile_levels is None and predictive.n_draws is None
         count = int(found.exceeds.sum())
         text = f"only {count} of {len(rows):,} targets are in the tail: pass a threshold nearer to the middle"
+        others: list[TailLevel] = [
+            {"level": level, **_summary(*self._exceedances(rows, level))}
+            for level in OTHER_LEVELS
+            if level != self.threshold
+        ]
         return RowResults(
             found._asdict(),
-            details={**_summary(threshold, found), "at_other_levels": self._at_other_levels(rows)},
+            details={**_summary(threshold, found), "at_other_levels": others},
             warnings=(Message("few-rows", text),) if count < FEWEST else (),
             reference=1.0 if is_exact else None,
         )
@@ -89,11 +94,6 @@ class Tail(UnfittedMetric):
         upper = self.side == "upper"
         threshold = coverage.mixture_quantile(rows.distributions(), level if upper else 1 - level)
         return threshold, coverage.exceedances(rows, threshold, upper=upper)
-
-    def _at_other_levels(self, rows: Predictions) -> list[TailLevel]:
-        """Return the statistics at the other levels that are reported."""
-        others = [level for level in OTHER_LEVELS if level != self.threshold]
-        return [{"level": level, **_summary(*self._exceedances(rows, level))} for level in others]
 
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
         """Return the value, without other levels, which replicates do not need."""

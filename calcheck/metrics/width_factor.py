@@ -15,7 +15,6 @@ from calcheck.metrics._lazy import coverage, groups, np, order_statistics, width
 from calcheck.metrics._targets import each_target, farthest, hull, join, join_rows, split, split_means, split_rows
 from calcheck.metrics.base import FIXED, LevelOption, OrderedMetric, has_interval, stated_levels
 from calcheck.options import LEVEL_TOLERANCE
-from calcheck.report import rejects
 from calcheck.result_details import FactorAtLevel, WidthFactorDetails
 
 if TYPE_CHECKING:
@@ -96,11 +95,8 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def fit(self, source: Source, run: Run) -> tuple[Standard, ...]:  # type: ignore[override] # noqa: ARG002 - not random
         """Return what the data and their replicates have in common, for each target."""
-        return tuple(self._standard(rows) for rows in each_target(source.predictions()))
-
-    def _standard(self, rows: Predictions) -> Standard:
-        """Return the random numbers of counts, and the quantile that exchangeable draws have."""
-        return Standard(width.uniforms(rows), self._expected(self._members(rows)))
+        targets = each_target(source.predictions())
+        return tuple(Standard(width.uniforms(rows), self._expected(self._members(rows))) for rows in targets)
 
     def refit(self, fit: tuple[Standard, ...], source: Source, run: Run) -> tuple[Standard, ...]:  # noqa: ARG002
         """Return the same, which does not depend on which of exchangeable values is the target."""
@@ -111,13 +107,10 @@ class WidthFactor(LevelOption, OrderedMetric):
         if fit is None:
             return self.compute(rows)
         targets = each_target(rows)
-        parts = [
-            self._results(
-                self._sort_keys(own, standard.uniform),
-                width.width_order(own, self.level_of(own.predictive), standard.uniform),
-            )
-            for own, standard in zip(targets, fit, strict=True)
-        ]
+        parts = []
+        for own, standard in zip(targets, fit, strict=True):
+            order = width.width_order(own, self.level_of(own.predictive), standard.uniform)
+            parts.append(self._results(self._sort_keys(own, standard.uniform), order))
         found, tail = join_rows(parts), 1 - run.confidence
         if run.dependence.is_stated:
             return found
@@ -174,16 +167,16 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def quick_statistic(self, fit: tuple[Standard, ...], source: Source, run: Run) -> float:  # noqa: ARG002 - not random
         """Return the null statistic by selection, without sorting."""
-        parts = zip(each_target(source.predictions()), fit, strict=True)
-        return float(_worst([self._quick(own, standard) for own, standard in parts]))
-
-    def _quick(self, rows: Predictions, fit: Standard) -> Values:
-        predictive, level = rows.distributions(), self.level_of(rows.predictive)
-        if coverage.states_limits(predictive):
-            found = {name: np.asarray(each.mean()) for name, each in coverage.inside(rows, level).items()}
-            return self._by_share(groups.Means(found, len(rows)))
-        ratio, draws = np.asarray(width.width_quantile(rows, level, fit.uniform)), predictive.n_draws
-        return ratio if draws is None else width.factor_of_draws(ratio, fit.expected, draws)
+        factors = []
+        for rows, standard in zip(each_target(source.predictions()), fit, strict=True):
+            predictive, level = rows.distributions(), self.level_of(rows.predictive)
+            if coverage.states_limits(predictive):
+                found = {name: np.asarray(each.mean()) for name, each in coverage.inside(rows, level).items()}
+                factors.append(self._by_share(groups.Means(found, len(rows))))
+                continue
+            ratio, draws = np.asarray(width.width_quantile(rows, level, standard.uniform)), predictive.n_draws
+            factors.append(ratio if draws is None else width.factor_of_draws(ratio, standard.expected, draws))
+        return float(_worst(factors))
 
     def value(self, means: Means) -> Values:
         return _worst([self._of_means(own) for own in split_means(means)])
@@ -215,30 +208,30 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def at_fixed_levels(self, rows: RowResults) -> RowResults:
         """Return results by the share of targets inside, in place of the order of all ratios."""
-        return join_rows([self._at_fixed_levels(own) for own in split_rows(rows)])
-
-    def _at_fixed_levels(self, rows: RowResults) -> RowResults:
-        if "covered" in rows.terms:
-            terms = {name: term for name, term in rows.terms.items() if name != "ratio"}
-        else:
-            weights = rows.terms["ratio"].values
-            inside = (rows.columns["ratio"] <= _plain(rows.fixed).get("expected", 1.0)).astype(np.float64)
-            others = {name: term for name, term in rows.terms.items() if term.groups is None}
-            terms = {"covered": groups.MeanTerm(inside if weights is None else weights * inside), **others}
-        return replace(rows, terms=terms, fixed={})
+        parts = []
+        for own in split_rows(rows):
+            if "covered" in own.terms:
+                terms = {name: term for name, term in own.terms.items() if name != "ratio"}
+            else:
+                weights = own.terms["ratio"].values
+                inside = (own.columns["ratio"] <= _plain(own.fixed).get("expected", 1.0)).astype(np.float64)
+                others = {name: term for name, term in own.terms.items() if term.groups is None}
+                terms = {"covered": groups.MeanTerm(inside if weights is None else weights * inside), **others}
+            parts.append(replace(own, terms=terms, fixed={}))
+        return join_rows(parts)
 
     def on_grid(self, rows: Predictions) -> dict[str, Values]:
         """Return the share of each row up to the factors of a grid, of the target and of draws in its place."""
-        return join([self._target_on_grid(own) for own in each_target(rows)])
-
-    def _target_on_grid(self, rows: Predictions) -> dict[str, Values]:
-        level, predictive = self.level_of(rows.predictive), rows.distributions()
-        own, *members = width.shares_up_to(rows, level, self._grid(), tuple(self._members(rows).values()))
-        found = {f"{UP_TO}{place}": each for place, each in enumerate(own.T)}
-        if members:
-            found |= {f"{MEMBER}{UP_TO}{place}": each for place, each in enumerate(np.mean(members, axis=0).T)}
-            found["draws"] = np.full(len(rows), float(predictive.n_draws or 0))
-        return found | (coverage.inside(rows, level) if coverage.states_limits(predictive) else {})
+        parts = []
+        for own in each_target(rows):
+            level, predictive = self.level_of(own.predictive), own.distributions()
+            shares, *members = width.shares_up_to(own, level, self._grid(), tuple(self._members(own).values()))
+            found = {f"{UP_TO}{place}": each for place, each in enumerate(shares.T)}
+            if members:
+                found |= {f"{MEMBER}{UP_TO}{place}": each for place, each in enumerate(np.mean(members, axis=0).T)}
+                found["draws"] = np.full(len(own), float(predictive.n_draws or 0))
+            parts.append(found | (coverage.inside(own, level) if coverage.states_limits(predictive) else {}))
+        return join(parts)
 
     @staticmethod
     def _grid() -> Values:
@@ -280,9 +273,7 @@ class WidthFactor(LevelOption, OrderedMetric):
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by order statistics, and the test of the number of targets inside."""
         parts = split_rows(replace(rows, fixed=_plain(rows.fixed)))
-        found = hull([self._limits(own, 1 - run.confidence, clusters) for own in parts])
-        p_value = 1.0 if found.p_value is None else found.p_value
-        return replace(found, verdict="fail" if rejects(p_value, run.confidence) else "pass")
+        return hull([self._limits(own, 1 - run.confidence, clusters) for own in parts], run.confidence)
 
     def _limits(self, rows: RowResults, tail: float, clusters: Clusters | None) -> IntervalInference:
         """Return the limits and the p-value of one target."""
@@ -292,10 +283,8 @@ class WidthFactor(LevelOption, OrderedMetric):
         text = f"there is no upper limit: {rows.n:,} rows are too few at the level {level:g}"
         draws, high = float(rows.fixed.get("draws", np.inf)), found["high"]
         if high is not None and high > draws / 2:  # the target is among the others of draws that play it
-            text, high = (
-                f"there is no upper limit: {draws:.0f} draws show factors up to about {draws / 2:.2g} only",
-                None,
-            )
+            text = f"there is no upper limit: {draws:.0f} draws show factors up to about {draws / 2:.2g} only"
+            high = None
         return IntervalInference(
             low=found["low"],
             high=high,

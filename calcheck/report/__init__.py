@@ -1,7 +1,7 @@
 """The report as plain data: the only input of renderers and gates."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal
@@ -502,6 +502,14 @@ def results_of(
     for report, each in zip(reports, slices, strict=True):
         same = (result for result in report.results if (result.metric, result.options) == (metric, options))
         found += [replace(result, slice=each) for result in islice(same, 1)]
+    return found
+
+
+def results_by_group(results: Iterable[Result]) -> dict[str, dict[str, Result]]:
+    """Return results by the name of their group or region, "" for all rows, and by metric."""
+    found: dict[str, dict[str, Result]] = {}
+    for result in results:
+        found.setdefault(str(result.slice.get("group", "")), {})[result.metric] = result
     return found
 
 

@@ -24,16 +24,14 @@ def comparison_blocks(report: Report) -> Iterator[document.Block]:
         document.Column(name, "right", _better(results), unit(results[0]), dataset)
         for (dataset, name), results in by_metric.items()
     ]
-    rows = [
-        (
-            document.Cell(model),
-            *(
-                document.Cell(number(result.number), RANKS.get(result.details.get("rank", 0), ""), _deviation(result))
-                for result in own
-            ),
-        )
-        for model, *own in zip(_models(report), *by_metric.values(), strict=True)
-    ]
+    rows = []
+    for model, *own in zip(_models(report), *by_metric.values(), strict=True):
+        cells = [document.Cell(model)]
+        for result in own:
+            deviation, rank = result.details.get("deviation"), RANKS.get(result.details.get("rank", 0), "")
+            after = "" if deviation is None else f" ({short(deviation)})"
+            cells.append(document.Cell(number(result.number), rank, after))
+        rows.append(tuple(cells))
     values = document.Table((document.Column("model"), *columns), tuple(rows), overflow="split", keys=1)
     yield values
     yield from document.marks_in([values], ("best", "best"), ("second", "second"))
@@ -49,11 +47,8 @@ def _parts(results: Sequence[Result]) -> document.Table:
     scale = unit(results[0])
     columns = [document.Column(name, "right", better, scale) for name, better in PARTS.items()]
     rows = [document.row_of(model_of(result), *(number(result.details[name]) for name in PARTS)) for result in results]
-    return document.Table(
-        (document.Column("model"), *columns),
-        tuple(rows),
-        f"parts of the score, {with_dataset(results[0], results[0].metric)}",
-    )
+    title = f"parts of the score, {with_dataset(results[0], results[0].metric)}"
+    return document.Table((document.Column("model"), *columns), tuple(rows), title)
 
 
 def _differences(report: Report) -> document.Table:
@@ -61,20 +56,14 @@ def _differences(report: Report) -> document.Table:
     order = list(dict.fromkeys(with_dataset(result, model_of(result)) for result in report.results))
     found = [result for result in report.results if is_difference(result)]
     found.sort(key=lambda result: order.index(with_dataset(result, model_of(result))))
-    rows = [
-        document.row_of(
-            with_dataset(result, f"{model_of(result)} − {result.slice['minus']}"),
-            difference_name(result),
-            number(result.number),
-            interval(result, number),
-            p_value(result),
-        )
-        for result in found
-    ]
+    rows = []
+    for result in found:
+        models = with_dataset(result, f"{model_of(result)} − {result.slice['minus']}")
+        values = (number(result.number), interval(result, number), p_value(result))
+        rows.append(document.row_of(models, difference_name(result), *values))
     numbers = (document.Column(name, "right") for name in ("value", "interval", "p"))
-    return document.Table(
-        (document.Column("difference"), document.Column("metric"), *numbers), tuple(rows), groups="title"
-    )
+    columns = (document.Column("difference"), document.Column("metric"), *numbers)
+    return document.Table(columns, tuple(rows), groups="title")
 
 
 def model_of(result: Result) -> str:
@@ -127,26 +116,12 @@ def decompositions(report: Report) -> dict[tuple[str, str], list[Result]]:
     return {name: results for name, results in _by_metric(report).items() if "discrimination" in results[0].details}
 
 
-def _deviation(result: Result) -> str:
-    """Return the standard deviation over trials in parentheses, if there are trials."""
-    deviation = result.details.get("deviation")
-    return "" if deviation is None else f" ({short(deviation)})"
-
-
 def _better(results: Sequence[Result]) -> str:
     """Return an arrow to the better values; the arrow to a number needs it to be the same for all models."""
-    match results[0].orientation:
-        case "smaller":
-            return "↓"
-        case "larger":
-            return "↑"
-        case "zero":
-            return "→ 0"
-        case "reference":
-            references = {number(result.reference) for result in results}
-            return f"→ {references.pop()}" if len(references) == 1 else "→ reference"
-        case _:
-            return ""
+    if results[0].orientation == "reference":
+        references = {number(result.reference) for result in results}
+        return f"→ {references.pop()}" if len(references) == 1 else "→ reference"
+    return {"smaller": "↓", "larger": "↑", "zero": "→ 0"}.get(results[0].orientation, "")
 
 
 def _notes(report: Report) -> list[str]:

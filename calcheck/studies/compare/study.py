@@ -16,7 +16,7 @@ from calcheck.models.comparison import compare, compare_datasets, comparison_inp
 from calcheck.models.report_difference import Diff, diff
 from calcheck.predictions import Source
 from calcheck.render.numbers_and_notes import skip_reasons
-from calcheck.report import Report, Result, Skipped, results_of, with_changes
+from calcheck.report import Report, Skipped, results_of, with_changes
 from calcheck.storage.report_json import read_report
 from calcheck.studies import Request
 from calcheck.studies.compare.options import ComparisonOptions, TrendOptions
@@ -95,17 +95,15 @@ def trend(
         Skipped(metric=each.info.name, code="inapplicable", reason=reason) for each, reason in reasons.items() if reason
     )
     skipped = dict.fromkeys([*apart, *(each for report in reports for each in report.skipped)])
+    results = []
+    for metric in metrics:  # With the changes from the first file that has a value
+        found = results_of(reports, [{"at": label} for label in labels], metric.info.name, metric.options())
+        results += with_changes(found, next((each.value for each in found if each.value is not None), None))
     return replace(
         reports[0],
         input=comparison_input(labels, [report.input for report in reports]),
         settings={**reports[0].settings, "at": places},
-        results=tuple(result for metric in metrics for result in _series(metric, labels, reports)),
+        results=tuple(results),
         skipped=tuple(skipped),
         overall=None,
     )
-
-
-def _series(metric: Metric[Any], labels: Sequence[str], reports: Sequence[Report]) -> list[Result]:
-    """Return the results of a metric over the files that have it, with the changes from the first that has a value."""
-    found = results_of(reports, [{"at": label} for label in labels], metric.info.name, metric.options())
-    return with_changes(found, next((each.value for each in found if each.value is not None), None))

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
-from calcheck.dependence.clusters import Clusters
 from calcheck.execution.run import Run
 from calcheck.inference.paired_comparison import ModelPair, compare_pairs
 from calcheck.metrics.base import Metric
 from calcheck.models.alignment import Model
-from calcheck.models.comparison import Evaluated, evaluate_models, shared_clusters, targets
+from calcheck.models.comparison import evaluate_models, shared_clusters, targets
 from calcheck.report import Gate, Inference, Report, Result, loss
 from calcheck.studies.gate.name_resolution import format_value, format_values
 
@@ -71,16 +70,13 @@ class NotWorse:
             what = f"the paired {100 * self.confidence:.4g} % interval of the difference, {interval},"
             return contains, f"{what} {'contains' if contains else 'does not contain'} 0"
         if difference is not None and difference.p_value is not None:
-            return _is_insignificant(difference.p_value, 1 - self.confidence)
+            alpha = 1 - self.confidence
+            passed = difference.p_value > alpha
+            sign = "above" if passed else "at most"
+            return passed, f"the paired p-value {format_value(difference.p_value)} is {sign} {alpha:.4g}"
         room = self.tolerance.room(value)
         reasons = [self.unpaired] if difference is None else [each.text for each in difference.warnings]
         return worse <= room, f"at most {format_value(room)} is allowed ({reasons[0]})"
-
-
-def _is_insignificant(p_value: float, alpha: float) -> tuple[bool, str]:
-    """Return whether a paired difference is not significant, and that in words."""
-    passed = p_value > alpha
-    return passed, f"the paired p-value {format_value(p_value)} is {'above' if passed else 'at most'} {alpha:.4g}"
 
 
 @dataclass(frozen=True)
@@ -164,25 +160,15 @@ def loss_differences(
     few = replace(run, replicates=0 if run.replicates == 0 else None)
     reports, evaluated = evaluate_models(models, metrics, few)
     clusters = shared_clusters([model.name for model in models], evaluated, run).get(models[1].name)
-    pairs = [pair for metric in metrics if (pair := _pair(metric, models, reports, evaluated, clusters)) is not None]
+    pairs = []
+    for metric in metrics:
+        name = metric.info.name
+        results = [result for report in reports for result in report.results if result.metric == name]
+        losses = [loss(result.orientation, result.value, result.reference, result.alternative) for result in results]
+        if None not in losses and len(losses) == len(models):
+            (first, first_rows), (second, second_rows) = (evaluated[name, model.name] for model in models)
+            pairs.append(ModelPair(metric, (first, second), (first_rows, second_rows), targets(*results), clusters))
     plain, others = ([pair for pair in pairs if pair.plain is wanted] for wanted in (True, False))
     inferred = [*compare_pairs(plain, run, swaps=0), *compare_pairs(others, run)]
     names = [pair.metric.info.name for pair in (*plain, *others)]
     return reports[0], dict(zip(names, inferred, strict=True))
-
-
-def _pair(
-    metric: Metric[Any],
-    models: tuple[Model, Model],
-    reports: Sequence[Report],
-    evaluated: Evaluated,
-    clusters: Clusters | None,
-) -> ModelPair[Metric[Any]] | None:
-    """Return the losses of both models as a pair; None if a model has none."""
-    name = metric.info.name
-    results = [result for report in reports for result in report.results if result.metric == name]
-    losses = [loss(result.orientation, result.value, result.reference, result.alternative) for result in results]
-    if None in losses or len(losses) < len(models):
-        return None
-    (first, first_rows), (second, second_rows) = (evaluated[name, model.name] for model in models)
-    return ModelPair(metric, (first, second), (first_rows, second_rows), targets(*results), clusters)

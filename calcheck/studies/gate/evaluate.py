@@ -9,8 +9,8 @@ from typing import Any, get_args
 from calcheck.conclusion.effects import are_within
 from calcheck.core.number_text import percent
 from calcheck.errors import OptionError
-from calcheck.report import Gate, Input, Level, Monitor, Overall, Report, Result
-from calcheck.report.conclusion import Conclusion, Qualifier
+from calcheck.report import Gate, Input, Level, Monitor, Overall, Report, Result, results_by_group
+from calcheck.report.conclusion import Qualifier
 from calcheck.studies.gate import rules
 from calcheck.studies.gate.name_resolution import (
     EFFECT_FIELDS,
@@ -21,7 +21,6 @@ from calcheck.studies.gate.name_resolution import (
     effect_name,
     format_value,
     format_values,
-    results_by_group,
 )
 
 Part = Result | Input | Overall | SliceSummary | Monitor | str | Mapping[str, Any] | None
@@ -90,16 +89,8 @@ def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") ->
     A rule that refers to an absent number is always violated. A rule cannot be judged if it is not violated, but would
     be with another verdict in place of one that there is not.
     """
-    groups = results_by_group(report.results)
-    summary = SliceSummary.from_groups({name: each for name, each in groups.items() if name})
-    parts: Parts = {
-        rules.INPUT: report.input,
-        rules.OVERALL: report.overall,
-        rules.SLICES: summary,
-        rules.MONITOR: report.monitor,
-        rules.REGION: region_part(report),
-        **answer_parts(report.conclusion),
-    }
+    groups: ByGroup = {"": {}, **results_by_group(report.results)}
+    parts = _parts_of(report, SliceSummary.from_groups({name: each for name, each in groups.items() if name}))
     names = {str(name): (name, _results_of(name, rule, groups)) for name in rule.names()}
     values = {text: _found(name, rule, {**results, **parts}) for text, (name, results) in names.items()}
     open_verdicts = {text for text, (name, _) in names.items() if name.is_verdict and values[text] in (None, "none")}
@@ -119,27 +110,31 @@ def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") ->
     )
 
 
-def answer_parts(conclusion: Conclusion | None) -> dict[str, Part]:
-    """Return the answer, what limits it, and the effects: of several kinds, that of the bias has its own name."""
-    if conclusion is None:
-        return dict.fromkeys((rules.ANSWER, rules.QUALIFIERS, rules.EFFECTS))
-    found = {effect_name(each.topic, each.kind): each for each in conclusion.effects}
-    numbers = {name: vars(found[name]) if name in found else {} for name in EFFECTS}
-    return {
-        rules.ANSWER: conclusion.answer,
-        rules.QUALIFIERS: {name: int(name in conclusion.qualifiers) for name in get_args(Qualifier)},
-        rules.EFFECTS: {name: {field: each.get(field) for field in EFFECT_FIELDS} for name, each in numbers.items()},
+def _parts_of(report: Report, summary: SliceSummary) -> Parts:
+    """Return the parts of a report besides metrics; of effects of several kinds, that of the bias has its own name."""
+    parts: dict[str, Part] = {
+        rules.INPUT: report.input,
+        rules.OVERALL: report.overall,
+        rules.SLICES: summary,
+        rules.MONITOR: report.monitor,
+        rules.REGION: None,
+        **dict.fromkeys((rules.ANSWER, rules.QUALIFIERS, rules.EFFECTS)),
     }
-
-
-def region_part(report: Report) -> Mapping[str, float] | None:
-    """Return the width factor or the bias of the worst region, and its rows; None if none was searched."""
-    region = report.region
-    if region is None:
-        return dict(zip(REGION_FIELDS, (1.0, 0.0, 0), strict=True)) if "region_searched" in report.settings else None
-    is_scale = region.direction in ("too-narrow", "too-wide")
-    value = math.inf if region.value is None else region.value
-    return dict(zip(REGION_FIELDS, (value, 0.0, region.rows) if is_scale else (1.0, value, region.rows), strict=True))
+    if (region := report.region) is not None:
+        value = math.inf if region.value is None else region.value
+        is_scale = region.direction in ("too-narrow", "too-wide")
+        values = (value, 0.0, region.rows) if is_scale else (1.0, value, region.rows)
+        parts[rules.REGION] = dict(zip(REGION_FIELDS, values, strict=True))
+    elif "region_searched" in report.settings:
+        parts[rules.REGION] = dict(zip(REGION_FIELDS, (1.0, 0.0, 0), strict=True))
+    if (conclusion := report.conclusion) is not None:
+        found = {effect_name(each.topic, each.kind): vars(each) for each in conclusion.effects}
+        parts[rules.ANSWER] = conclusion.answer
+        parts[rules.QUALIFIERS] = {name: int(name in conclusion.qualifiers) for name in get_args(Qualifier)}
+        parts[rules.EFFECTS] = {
+            name: {field: found.get(name, {}).get(field) for field in EFFECT_FIELDS} for name in EFFECTS
+        }
+    return parts
 
 
 def _results_of(name: rules.Name, rule: rules.Rule, groups: ByGroup) -> dict[str, Result]:

@@ -13,25 +13,21 @@ from calcheck.studies.gate import rules
 
 Value = float | str | None
 ByGroup = dict[str, dict[str, Result]]
-
+INTERVAL_FIELDS = ("low", "high", "interval")
 
 TOPICS: dict[str, tuple[Code, ...]] = {
     "value": ("no-value",),
-    "low": ("no-interval",),
-    "high": ("no-interval",),
-    "interval": ("no-interval",),
+    **dict.fromkeys(INTERVAL_FIELDS, ("no-interval",)),
 }  # Codes of warnings that state why a field is absent
 ABSENCES: tuple[Code, ...] = ("no-value", "no-interval", "no-verdict", "no-p-value", "no-difference", "no-reference")
 """Codes of warnings that may state why any other field is absent."""
 
 FIELDS = {
-    "low": "there is no interval",
-    "high": "there is no interval",
-    "interval": "there is no interval",
-    "reference": "the score of a perfect model is unknown",
-    "reference_kind": "the score of a perfect model is unknown",
-    "reference_low": "only simulated references have limits, on the side that the test uses",
-    "reference_high": "only simulated references have limits, on the side that the test uses",
+    **dict.fromkeys(INTERVAL_FIELDS, "there is no interval"),
+    **dict.fromkeys(("reference", "reference_kind"), "the score of a perfect model is unknown"),
+    **dict.fromkeys(
+        ("reference_low", "reference_high"), "only simulated references have limits, on the side that the test uses"
+    ),
     "zeta": "there is no reference, or its distance to its limit is zero or unknown",
     "zeta_mc_error": "only a zeta estimated by resampling has a Monte Carlo error",
     "p_value": "the null distribution was not simulated",
@@ -91,14 +87,6 @@ class SliceSummary:
         return cls(min(p_values, default=None), len(groups), failed)
 
 
-def results_by_group(results: Iterable[Result]) -> ByGroup:
-    """Return the results of groups or regions, by the name of the group and the metric; those of all rows under ""."""
-    found: ByGroup = {"": {}}
-    for result in results:
-        found.setdefault(str(result.slice.get("group", "")), {})[result.metric] = result
-    return found
-
-
 EFFECT_FIELDS = ("value", "low", "high", "p")  # Fields of effects in rules
 
 
@@ -155,8 +143,10 @@ class _Resolver:
 
     def comparison(self, node: rules.Comparison) -> rules.Comparison:
         left, right = self.operand(node.left, node.right), self.operand(node.right, node.left)
-        for side, other in ((left, right), (right, left)):
-            self.require_possible(side, other)
+        for side, other in ((left, right), (right, left)):  # A comparison with a text that a field never has
+            texts, text = texts_of(side), other.value if isinstance(other, rules.Constant) else None
+            if isinstance(side, rules.Name) and texts and isinstance(text, str) and text not in texts:
+                self.rule.reject(side.at, f"{side} is never {text!r}. {_similar(text, texts, 'Available')}")
         return rules.Comparison(left, node.operator, right)
 
     def operand(self, node: rules.Operand, other: rules.Operand) -> rules.Operand:
@@ -178,41 +168,24 @@ class _Resolver:
         """Return a name that a report can have, with the name of the metric in place of an alias."""
         head, *steps = node.path
         if not self.is_known(head) or (node.group and head in rules.PARTS):
-            self.rule.reject(node.at, self.unknown_metric(head))
+            known = (*self.known, *self.aliases, *rules.PARTS)
+            problem = f"unknown metric {head!r}. {_similar(head, known, 'Available')}"
+            if head in get_args(Verdict):
+                problem = f"{head!r} is a verdict: compare a field with it, e.g. {known[0]}.verdict == {head}"
+            self.rule.reject(node.at, problem)
         metric = self.aliases.get(head, head)
-        found = rules.Name((metric, *steps), node.at, node.group)
-        self.require_path(found, PART_FIELDS[metric] if metric in rules.PARTS else self.known[metric])
-        return found
-
-    def unknown_metric(self, word: str) -> str:
-        """Return a message about a word that names no metric."""
-        if word in get_args(Verdict):
-            return f"{word!r} is a verdict: compare a field with it, e.g. {next(iter(self.known))}.verdict == {word}"
-        return f"unknown metric {word!r}. {_similar(word, (*self.known, *self.aliases, *rules.PARTS), 'Available')}"
-
-    def require_path(self, name: rules.Name, known: FieldTree) -> None:
-        """Raise if a name has a step that no report has."""
-        there: FieldTree | None = known
-        for depth, step in enumerate(name.path[1:], start=1):
+        name = rules.Name((metric, *steps), node.at, node.group)
+        there: FieldTree | None = PART_FIELDS[metric] if metric in rules.PARTS else self.known[metric]
+        for depth, step in enumerate(steps, start=1):
             if there is None:
-                return
+                break
             if step == "verdict" and step not in there:
-                self.rule.reject(
-                    name.at, f"{name} is never there: {name.head} does not test a model. Compare its value"
-                )
+                self.rule.reject(name.at, f"{name} is never there: {metric} does not test a model. Compare its value")
             if step not in there:
                 similar = _similar(step, there, "Available fields") if there else "It has no fields"
                 self.rule.reject(name.at, f"{'.'.join(name.path[:depth])} has no field {step!r}. {similar}")
             there = there[step]
-
-    def require_possible(self, name: rules.Operand, constant: rules.Operand) -> None:
-        """Raise if a field is compared with a text that it never has: such a comparison is never violated."""
-        texts = texts_of(name)
-        if not texts or not isinstance(constant, rules.Constant) or not isinstance(name, rules.Name):
-            return
-        if isinstance(constant.value, str) and constant.value not in texts:
-            similar = _similar(constant.value, texts, "Available")
-            self.rule.reject(name.at, f"{name} is never {constant.value!r}. {similar}")
+        return name
 
 
 def texts_of(operand: rules.Operand) -> tuple[str, ...] | None:

@@ -147,15 +147,8 @@ class Rule:
         """Return the names in the rule, without duplicates, in order."""
         return tuple(dict.fromkeys(node for node in _nodes(self.condition) if isinstance(node, Name)))
 
-    def metrics(self) -> tuple[str, ...]:
-        """Return the metrics of all rows in the rule, without duplicates."""
-        return self._metrics(grouped=False)
-
-    def group_metrics(self) -> tuple[str, ...]:
-        """Return the metrics of groups in the rule, without duplicates."""
-        return self._metrics(grouped=True)
-
-    def _metrics(self, *, grouped: bool) -> tuple[str, ...]:
+    def metrics(self, *, grouped: bool = False) -> tuple[str, ...]:
+        """Return the metrics of all rows in the rule, or those of groups, without duplicates."""
         names = (name for name in self.names() if name.head not in PARTS and bool(name.group) == grouped)
         return tuple(dict.fromkeys(name.head for name in names))
 
@@ -227,7 +220,9 @@ def _tokens(text: str) -> Iterator[_Token]:
     while at < len(text):
         found = TOKEN.match(text, at)
         if found is None:
-            raise _error(text, at, _problem(text[at]))
+            problem = "unclosed quote" if text[at] in "'\"" else "unexpected character"
+            problem += "; a rule consists of < <= > >= == != and or not abs(...) ( ) names, numbers and 'text'"
+            raise _error(text, at, "= compares nothing; equality is ==" if text[at] == "=" else problem)
         kind, word = str(found.lastgroup), found.group()
         if kind != "space":
             yield _Token(word if word in KEYWORDS or kind == "bracket" else kind, word, at)
@@ -235,20 +230,15 @@ def _tokens(text: str) -> Iterator[_Token]:
     yield _Token("end", "", at)
 
 
-def _problem(character: str) -> str:
-    """Return what is wrong with a character that begins no token."""
-    if character == "=":
-        return "= compares nothing; equality is =="
-    problem = "unclosed quote" if character in "'\"" else "unexpected character"
-    return f"{problem}; a rule consists of < <= > >= == != and or not abs(...) ( ) names, numbers and 'text'"
-
-
 def _require_order(text: str, tokens: Sequence[_Token]) -> None:
     """Raise unless each token can follow the one before it, and parentheses match and are not too deep."""
     before, opened, denied = "start", 0, 0
     for token in tokens:
         if token.kind not in FOLLOWERS[before] or (token.kind == ")" and not opened):
-            raise _error(text, token.at, _expected(before, opened))
+            expected = "expected ( after abs" if before == "abs" else LEAF
+            if FOLLOWERS[before] is AFTER_OPERAND:
+                expected = f"expected and, or, a comparison, or {')' if opened else 'the end of the rule'}"
+            raise _error(text, token.at, expected)
         opened += (token.kind == "(") - (token.kind == ")")
         denied = denied + 1 if token.kind == "not" else 0
         if opened + denied > DEEPEST:
@@ -256,13 +246,6 @@ def _require_order(text: str, tokens: Sequence[_Token]) -> None:
         before = token.kind
     if opened:
         raise _error(text, len(text), "expected )")
-
-
-def _expected(before: str, opened: int) -> str:
-    """Return what was expected after a kind of token, inside some parentheses."""
-    if FOLLOWERS[before] is AFTER_OPERAND:
-        return f"expected and, or, a comparison, or {')' if opened else 'the end of the rule'}"
-    return "expected ( after abs" if before == "abs" else LEAF
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from calcheck.core.number_text import exponential
 from calcheck.render import document
 from calcheck.render.document import answer_to, gates_table
 from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number, results_by
-from calcheck.report import HorizonEvidence, Report, Result
+from calcheck.report import Report, Result
 
 QUESTION = "Can the uncertainties still be trusted?"
 MOST_WINDOWS = 40  # Maximum number of windows in a table
@@ -32,15 +32,14 @@ def monitor_blocks(report: Report) -> Iterator[document.Block]:
     if len(found.horizons) > 1:
         results = results_of(report, "horizon")
         metrics = next(iter(results.values()), [])
-        columns = (
-            document.Column("horizon", "right"),
-            document.Column("rows", "right"),
-            document.Column("e-value", "right"),
-            document.Column("largest", "right"),
-            *_columns(metrics),
-        )
-        rows = tuple((*_evidence(each), *_cells(results.get(str(each.horizon), []))) for each in found.horizons)
-        yield document.Table(columns, rows, "horizons", "omit", keys=4, remedy="--format csv")
+        heads = (document.Column(name, "right") for name in ("horizon", "rows", "e-value", "largest"))
+        columns = (*heads, *_columns(metrics))
+        rows = []
+        for each in found.horizons:
+            largest = f"{each.max_e_value:.3g}" if each.max_log_e_value is None else exponential(each.max_log_e_value)
+            texts = (str(each.horizon), f"{each.rows:,}", exponential(each.log_e_value), largest)
+            rows.append((*document.row_of(*texts), *_cells(results.get(texts[0], []))))
+        yield document.Table(columns, tuple(rows), "horizons", "omit", keys=4, remedy="--format csv")
     legend = [E_LEGEND.format(threshold=found.threshold, percent=100 * settings["level"])]
     if any(result.reference_low is not None for result in report.results):
         legend.append(EXPECTED_LEGEND.format(percent=100 * settings["confidence"]))
@@ -84,8 +83,3 @@ def is_outside(result: Result) -> bool:
     """Return whether a value is outside the range of a right model."""
     low, high = result.reference_low, result.reference_high
     return None not in (result.value, low, high) and not low <= result.value <= high  # type: ignore[operator]
-
-
-def _evidence(each: HorizonEvidence) -> tuple[document.Cell, ...]:
-    largest = f"{each.max_e_value:.3g}" if each.max_log_e_value is None else exponential(each.max_log_e_value)
-    return document.row_of(str(each.horizon), f"{each.rows:,}", exponential(each.log_e_value), largest)

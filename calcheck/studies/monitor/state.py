@@ -106,13 +106,12 @@ SIMPLE = ("seed", "null_metrics", "skipped", "warnings")  # Fields that are JSON
 
 def write_monitor_state(path: str, state: MonitorState) -> None:
     """Write a state to a file; an existing file is replaced on success only."""
-    header = archives.to_header(state, ("input", "options", "metrics", *SIMPLE)) | {
-        "dates": state.history.times.dtype.kind == "M"
-    }
-    arrays = [archives.to_arrays(name, getattr(state, name), kind) for name, kind in ARRAYS.items()]
-    archives.write_archive(
-        path, archives.MONITOR_STATE, header, {name: each for part in arrays for name, each in part.items()}
-    )
+    header = archives.to_header(state, ("input", "options", "metrics", *SIMPLE))
+    header["dates"] = state.history.times.dtype.kind == "M"
+    arrays: dict[str, AnyArray] = {}
+    for name, kind in ARRAYS.items():
+        arrays |= archives.to_arrays(name, getattr(state, name), kind)
+    archives.write_archive(path, archives.MONITOR_STATE, header, arrays)
 
 
 def read_monitor_state(path: str) -> MonitorState:
@@ -194,10 +193,7 @@ ARRAYS = {"history": History, "windows": GroupSums, "horizons": GroupSums}
 class Adder:
     """Adds up columns by group, one data set after the other."""
 
-    def __init__(
-        self,
-        keys: AnyArray,  # (n,), group of each row
-    ) -> None:
+    def __init__(self, keys: AnyArray) -> None:  # (n,), group of each row
         self._keys, self._codes = np.unique(keys, return_inverse=True)
         self._sums: dict[str, list[Values]] = {}
 

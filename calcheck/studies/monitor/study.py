@@ -2,9 +2,10 @@
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +156,7 @@ def observe(
         history=history,
         windows=windows,
         horizons=by_horizon,
-        null_metrics=tuple(each.name for each in applicable if each.has_null),
+        null_metrics=tuple(each.metric.info.name for each in applicable if each.has_null),
         skipped=skipped,
         warnings=(*data_warnings(source, predictive), *shape, *quantiles),
     )
@@ -198,56 +199,42 @@ def _column(rows: Predictions, name: str) -> AnyArray:
     return np.asarray(rows.columns[name])
 
 
-@dataclass(frozen=True)
-class _WindowMetric:
+class _WindowMetric(NamedTuple):
     """A metric that applies to the rows: its columns, and whether replicates show what to expect of it."""
 
     metric: RowMetric
-    columns: Mapping[str, Values]
+    columns: dict[str, Values]
     has_null: bool
-
-    @property
-    def name(self) -> str:
-        return self.metric.info.name
 
 
 def _applicable(
     source: Source, metrics: Sequence[Metric[Any]], run: Run, *, replicates: bool
 ) -> tuple[list[_WindowMetric], tuple[Skipped, ...]]:
     """Return the metrics that apply to the rows and are means over them, and those that are skipped."""
-    found, skipped = [], []
+    rows, found, skipped = source.predictions(), [], []
+    shape = StatedShape.from_predictive(rows.predictive)
     for metric in metrics:
-        name = metric.info.name
-        reason = inapplicable_reason(type(metric), source.predictions())
+        name, columns = metric.info.name, dict[str, Values]()
+        reason = inapplicable_reason(type(metric), rows)
         try:
-            computed = None if reason else _window_metric(metric, source, run, replicates=replicates)
+            if not reason and isinstance(metric, RowMetric):
+                own = metric.with_defaults(rows)
+                with np.errstate(all="ignore"):
+                    columns, results = _columns(own, source, run)
         except RefusedError:
             raise
         except DataError as error:
             skipped.append(Skipped(metric=name, code="error", reason=str(error)))
             continue
-        if computed is None:
-            skipped.append(Skipped(metric=name, code="inapplicable", reason=reason or NO_MEAN))
+        if columns:
+            basis = basis_of(own, shape, results, replicates=replicates)
+            found.append(_WindowMetric(own, columns, basis.kind == "p"))
         else:
-            found.append(computed)
+            skipped.append(Skipped(metric=name, code="inapplicable", reason=reason or NO_MEAN))
     return found, tuple(skipped)
 
 
-def _window_metric(metric: Metric[Any], source: Source, run: Run, *, replicates: bool) -> _WindowMetric | None:
-    """Return a metric with its columns; None if it is no mean over rows."""
-    rows = source.predictions()
-    if not isinstance(metric, RowMetric):
-        return None
-    metric = metric.with_defaults(rows)
-    with np.errstate(all="ignore"):
-        columns, found = _columns(metric, source, run)
-    if not columns:
-        return None
-    basis = basis_of(metric, StatedShape.from_predictive(rows.predictive), found, replicates=replicates)
-    return _WindowMetric(metric, columns, basis.kind == "p")
-
-
-def _columns(metric: RowMetric, source: Source, run: Run) -> tuple[Mapping[str, Values], RowResults]:
+def _columns(metric: RowMetric, source: Source, run: Run) -> tuple[dict[str, Values], RowResults]:
     """Return the columns of whose means a metric is a function, none if there are no such columns, and its results."""
     found = metric.evaluate(None, source, run)
     if isinstance(metric, HasGrid):
@@ -260,18 +247,15 @@ def _add_up(
 ) -> list[monitor_state.GroupSums]:
     """Return the sums of metrics by each grouping of the rows, of the data and of replicates."""
     adders = [monitor_state.Adder(each) for each in groupings]
-
-    def add(name: str, columns: Mapping[str, Values]) -> None:
-        for adder in adders:
-            adder.update(name, columns)
-
-    for each in metrics:
-        add(each.name, each.columns)
+    for adder, each in product(adders, metrics):
+        adder.update(each.metric.info.name, each.columns)
     for replicate in run.track("windows: replicates", simulation, len(simulation)):
         rows = InMemory(replicate)
         for each in metrics:
             with np.errstate(all="ignore"):
-                add(each.name, _columns(each.metric, rows, run.quiet())[0])
+                columns, _ = _columns(each.metric, rows, run.quiet())
+            for adder in adders:
+                adder.update(each.metric.info.name, columns)
     return [adder.result() for adder in adders]
 
 
@@ -315,7 +299,7 @@ def monitor_report(
 def _results(state: monitor_state.MonitorState, confidence: float) -> Iterator[Result]:
     """Yield the results of each horizon if there are several, and of each window: the last one is the latest."""
     if len(state.horizons.keys) > 1:
-        texts = [str(each) for each in state.horizons.keys.tolist()]
+        texts = list(map(str, state.horizons.keys.tolist()))
         yield from _group_results(state, state.horizons, "horizon", texts, confidence)
     windows, steps = state.windows, state.history.steps
     if state.options.window is None:
@@ -393,14 +377,9 @@ def _fault(history: History, lag: int, peak: int) -> dict[str, Any]:
     chosen = (history.lags == lag) & (history.times <= history.steps[peak])
     own = history.take(chosen)
     own = own.take(own.impossible if own.impossible.any() else slice(change_point(own.log_densities), None))
-    means = np.average(own.components, axis=0, weights=own.rows)
-    first, last = time_texts(own.times[[0, -1]])
-    return {
-        "fault_start": first,
-        "fault_end": last,
-        "direction": direction_of(means),
-        "components": dict(zip(COMPONENT_NAMES, means.tolist(), strict=True)),
-    }
+    components, (first, last) = _components(own), time_texts(own.times[[0, -1]])
+    direction = direction_of(np.array([*components.values()]))
+    return {"fault_start": first, "fault_end": last, "direction": direction, "components": components}
 
 
 def _horizon(history: History, lag: int, path: Values) -> HorizonEvidence:
@@ -414,10 +393,14 @@ def _horizon(history: History, lag: int, path: Values) -> HorizonEvidence:
         log_e_value=float(path[-1]),
         max_e_value=_e_value(path.max()),
         max_log_e_value=float(path.max()),
-        components=dict(
-            zip(COMPONENT_NAMES, np.average(own.components, axis=0, weights=own.rows).tolist(), strict=True)
-        ),
+        components=_components(own),
     )
+
+
+def _components(history: History) -> dict[str, float]:
+    """Return the mean components of the PIT."""
+    means = np.average(history.components, axis=0, weights=history.rows)
+    return dict(zip(COMPONENT_NAMES, means.tolist(), strict=True))
 
 
 def _storable(log_e_values: Values) -> Values:
@@ -449,7 +432,11 @@ def _conclude(
     size, within = _fault_size(found, state, confidence), False
     if size is not None:
         within = is_inside(size, tolerance)
-        fault += (f", within {percent(tolerance, 1)}" if within else "") + f": {_told(size, state)}"
+        if size.topic == "bias":
+            told = bias_text(size)
+        else:
+            told = size_text(next(each.options()["level"] for each in state.metrics if each.info.name == WIDTH), size)
+        fault += (f", within {percent(tolerance, 1)}" if within else "") + f": {told}"
     if impossible := np.unique(history.times[history.impossible]).tolist():
         first = time_texts(np.sort(history.times[history.impossible])[:1])[0]
         at = "1 time" if len(impossible) == 1 else f"{len(impossible):,} times, first"
@@ -460,12 +447,6 @@ def _conclude(
         what = replace(what, value=size.value, low=size.low, high=size.high if math.isfinite(size.high) else None)
     alarmed = Effect(topic="when", within=None if within else False, text=alarm)
     return Conclusion(answer="yes" if within else "no", effects=(alarmed, what))
-
-
-def _told(size: Estimate, state: monitor_state.MonitorState) -> str:
-    if size.topic == "bias":
-        return bias_text(size)
-    return size_text(next(each.options()["level"] for each in state.metrics if each.info.name == WIDTH), size)
 
 
 def _fault_size(found: Monitor, state: monitor_state.MonitorState, confidence: float) -> Estimate | None:

@@ -1,7 +1,7 @@
 """The page of a report: its blocks, from the answer to the maps."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from calcheck.render import document as documents
 from calcheck.render import page
 from calcheck.render.metric_pictures import answer_picture, metric_picture
 from calcheck.render.numbers_and_notes import ABSENT, describe_input, notes, number, reasons
-from calcheck.report import Report, Result
+from calcheck.report import Report
 from calcheck.statistics.curves import FEW_ROWS, RowIntervals, row_intervals
 from calcheck.studies.page.picture import (
     group_picture,
@@ -37,7 +37,7 @@ from calcheck.studies.page.picture import (
 )
 from calcheck.typing import Mask, Values
 
-Part = Callable[["ModelReport"], Iterator[page.PageBlock]]
+Part = Callable[["ModelReport"], Iterable[page.PageBlock]]
 
 
 INSIDE = documents.Cell("inside", "pass")
@@ -53,18 +53,6 @@ def _cells(quantity: maps.Quantity, group: int) -> tuple[documents.Cell, documen
         documents.Cell(number(quantity.values[group])),
         documents.Cell(" to ".join(map(number, limits)) or ABSENT),
         judged,
-    )
-
-
-def linked_map(found: maps.RegionMap) -> page.LinkedMap:
-    """Return the block of a map, of which regions can be selected in a browser."""
-    total = found.limited.total()
-    return page.LinkedMap(
-        map_picture(found),
-        histogram_picture(total, found.confidence),
-        tuple(local_pictures(found)),
-        _region_table(total, found.confidence),
-        _data(found),
     )
 
 
@@ -109,20 +97,25 @@ def _region_table(total: maps.GroupSums, confidence: float) -> documents.Table:
 def _data(found: maps.RegionMap) -> dict[str, Any]:
     """Return what the script of the page needs to describe any region: the sums over the rows of each cell."""
     sums, confidence = found.limited, found.confidence
-    cells: dict[str, Any] = {"x": found.x_bin.tolist(), "y": found.y_bin.tolist(), "n": sums.n.tolist()}
+    columns: dict[str, Values | None] = {}
     if sums.coverage is not None:
-        cells |= _rounded({"covered": sums.coverage.covered, "covered_expected": sums.coverage.expected})
-    if sums.squares is not None:
-        squares = sums.squares
-        cells |= _rounded(
-            {"squares": squares.total, "squares_expected": squares.expected, "squares_variance": squares.variance}
-        )
+        columns |= {"covered": sums.coverage.covered, "covered_expected": sums.coverage.expected}
+    if (squares := sums.squares) is not None:
+        columns |= {"squares": squares.total, "squares_expected": squares.expected}
+        columns |= {"squares_variance": squares.variance}
     if sums.pit is not None:
-        cells |= _rounded({"pit": sums.pit.counts, "pit_variance": _equal_columns_once(sums.pit.variance)})
+        variance = sums.pit.variance  # Of continuous distributions, all columns are equal
+        equal = variance is not None and (variance == variance[:, :1]).all()
+        columns |= {
+            "pit": sums.pit.counts,
+            "pit_variance": variance[:, :1] if variance is not None and equal else variance,
+        }
+    columns["deviation"] = found.sums.deviations()[0]
+    cells: dict[str, Any] = {"x": found.x_bin.tolist(), "y": found.y_bin.tolist(), "n": sums.n.tolist()}
+    axes = {"x": found.x, "y": found.y}
     return {
-        "x": _map_axis(found.x),
-        "y": _map_axis(found.y),
-        "cells": cells | _rounded({"deviation": found.sums.deviations()[0]}),
+        **{key: {"name": axis.name, "edges": axis.edges.tolist(), "log": axis.is_log} for key, axis in axes.items()},
+        "cells": cells | {name: _numbers(values) for name, values in columns.items() if values is not None},
         "quantities": [
             {"key": each.key, "below": each.below, "above": each.above} for each in maps.quantities(sums, confidence)
         ],
@@ -132,21 +125,8 @@ def _data(found: maps.RegionMap) -> dict[str, Any]:
     }
 
 
-def _equal_columns_once(values: Values | None) -> Values | None:
-    """Return one column of (g, k) values if all columns are equal, as the variances of continuous distributions are."""
-    return values[:, :1] if values is not None and (values == values[:, :1]).all() else values
-
-
-def _map_axis(axis: maps.Axis) -> dict[str, Any]:
-    return {"name": axis.name, "edges": axis.edges.tolist(), "log": axis.is_log}
-
-
-def _rounded(columns: dict[str, Values | None]) -> dict[str, Any]:
-    """Return columns as lists of numbers with few digits; those that are not finite are None."""
-    return {name: _numbers(values) for name, values in columns.items() if values is not None}
-
-
 def _numbers(values: Values) -> list[Any]:
+    """Return values as a list of numbers with few digits; those that are not finite are None."""
     if values.ndim > 1:
         return [_numbers(row) for row in values]
     shown = (float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None for value in values.tolist())
@@ -191,12 +171,14 @@ def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = 
     how, where = page.Section("How", tuple(_how(models))), _of_each("Where", models, _where, beside=True)
     sections = (
         _of_each("Answer", models, _answer, beside=True),
-        _of_each("Rules", models, _rules),
+        _of_each(
+            "Rules", models, lambda model: [documents.gates_table(model.report.gates)] if model.report.gates else []
+        ),
         page.Section("Side by side", (_side_by_side(models),) if len(models) > 1 else ()),
         *((where, how) if any(map(_is_local, models)) else (how, where)),
         _of_each("Metrics", models, _metrics),
         _of_each("Groups", models, _groups),
-        _of_each("Recalibration", models, _recalibration),
+        _of_each("Recalibration", models, lambda model: model.recalibration),
         _of_each("Predictions", models, _predictions),
         _of_each("Worst rows", models, _worst),
         _of_each("Settings", models, _settings),
@@ -204,18 +186,14 @@ def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = 
         page.Section("Command", (documents.Paragraph(command),) if command else ()),
     )
     shown = tuple(section for section in sections if section.blocks)
-    about = " · ".join([f"{_today():%-d %B %Y}", *map(_about, models)])
+    stated = os.environ.get("SOURCE_DATE_EPOCH", "")  # For builds that are reproduced
+    today = datetime.fromtimestamp(int(stated), UTC) if stated.isdecimal() else datetime.now(UTC)
+    about = " · ".join([f"{today:%-d %B %Y}", *map(_about, models)])
     blocks: list[page.PageBlock] = [page.Contents(about, tuple(section.title for section in shown))]
     blocks += [*(shown if legend else page.without_legends(shown))]
     blocks += [page.Data("report", page.report_data(each.report)) for each in models]
     title = f"calcheck: {', '.join(each.name for each in models)}"
     return page.Page(title, tuple(blocks), models[0].report.calcheck)
-
-
-def _today() -> datetime:
-    """Return the date of the page, which SOURCE_DATE_EPOCH states for builds that are reproduced."""
-    stated = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return datetime.fromtimestamp(int(stated), UTC) if stated.isdecimal() else datetime.now(UTC)
 
 
 def _about(model: ModelReport) -> str:
@@ -261,11 +239,6 @@ def _answer(model: ModelReport) -> Iterator[page.PageBlock]:
         (*(() if picture is None else (page.Figure(replace(picture, title=""), width=page.MAP_WIDTH),)), rest)
     )
     yield documents.Details(tuple((topic, cell.text) for topic, cell in told.effects if topic != "where"))
-
-
-def _rules(model: ModelReport) -> Iterator[documents.Block]:
-    if model.report.gates:
-        yield documents.gates_table(model.report.gates)
 
 
 def _metrics(model: ModelReport) -> Iterator[documents.Block]:
@@ -319,27 +292,25 @@ def _where(model: ModelReport) -> Iterator[page.PageBlock]:
         if model.no_map:
             yield documents.Paragraph(f"No map: {model.no_map}.")
         return
-    yield documents.Paragraph(DEPENDENT_NOTE if _is_dependent(model) else REGION_NOTE)
-    yield linked_map(model.map)
+    yield documents.Paragraph(DEPENDENT_NOTE if model.report.has_dependent_rows else REGION_NOTE)
+    total, confidence = model.map.limited.total(), model.map.confidence
+    yield page.LinkedMap(
+        map_picture(model.map),
+        histogram_picture(total, confidence),
+        tuple(local_pictures(model.map)),
+        _region_table(total, confidence),
+        _data(model.map),
+    )
     if found := tuple(_figures(model.report, "cce")):
         yield page.Folded("Tests at inputs: cce", (documents.Paragraph(NEIGHBOR_NOTE), page.Row(found)))
 
 
 def _groups(model: ModelReport) -> Iterator[page.PageBlock]:
-    if model.groups and _is_dependent(model):
+    if model.groups and model.report.has_dependent_rows:
         yield documents.Paragraph(DEPENDENT_NOTE)
     for groups in model.groups:
         yield group_table(groups)
         yield page.Figure(group_picture(groups), ())
-
-
-def _is_dependent(model: ModelReport) -> bool:
-    """Return whether rows depend on each other."""
-    return model.report.has_dependent_rows
-
-
-def _recalibration(model: ModelReport) -> Iterator[page.PageBlock]:
-    yield from model.recalibration
 
 
 def _predictions(model: ModelReport) -> Iterator[page.PageBlock]:
@@ -366,14 +337,11 @@ def _settings(model: ModelReport) -> Iterator[page.PageBlock]:
     )
     files = tuple(documents.row_of(each.path, each.role, f"{each.rows:,}", each.sha256) for each in report.input.files)
     yield documents.Table(columns, files)
-    roles = tuple(report.input.columns.items())
-    yield page.Folded(
-        "Columns, settings and versions", (documents.Details((*roles, *_names(settings), *_names(versions))),)
-    )
-
-
-def _names(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, "–" if value is None else str(value)) for name, value in values.items())
+    named = [
+        (name, "–" if value is None else str(value)) for each in (settings, versions) for name, value in each.items()
+    ]
+    items = (*report.input.columns.items(), *named)
+    yield page.Folded("Columns, settings and versions", (documents.Details(items),))
 
 
 def _side_by_side(models: Sequence[ModelReport]) -> documents.Table:
@@ -381,27 +349,22 @@ def _side_by_side(models: Sequence[ModelReport]) -> documents.Table:
     values = [{result.metric: result for result in each.report.results if not result.slice} for each in models]
     names = dict.fromkeys(name for known in values for name in known)
     columns = (documents.Column("metric"), *(documents.Column(each.name, "right") for each in models))
-    rows = tuple((documents.Cell(name), *(_value(known.get(name)) for known in values)) for name in names)
-    return _linked(documents.Table(columns, rows))
-
-
-def _value(result: Result | None) -> documents.Cell:
-    return documents.Cell("–") if result is None else documents.Cell(number(result.number), result.verdict)
+    rows = []
+    for name in names:
+        results = [known.get(name) for known in values]
+        cells = (documents.Cell(number(each.number), each.verdict) if each else documents.Cell("–") for each in results)
+        rows.append((documents.Cell(name), *cells))
+    return _linked(documents.Table(columns, tuple(rows)))
 
 
 def _definitions(models: Sequence[ModelReport]) -> page.Folded:
     """Return what each metric is, its options, and where it is defined."""
     results = {result.metric: result for each in models for result in each.report.results}
-    items = [(name, " · ".join(filter(None, _definition(result)))) for name, result in results.items()]
+    items = []
+    for name, result in results.items():
+        options = ", ".join(f"{option} {value}" for option, value in result.options.items() if value is not None)
+        items.append((name, " · ".join(filter(None, (result.summary, options, METRICS[name].info.source)))))
     return page.Folded(f"{len(items)} metrics", (documents.Details(tuple(items), METRIC),))
-
-
-def _definition(result: Result) -> tuple[str, str, str]:
-    return result.summary, _options(result), METRICS[result.metric].info.source
-
-
-def _options(result: Result) -> str:
-    return ", ".join(f"{name} {value}" for name, value in result.options.items() if value is not None)
 
 
 NO_WEIGHTS = "means are weighted by sampling weights, and the map and the groups of a page count rows"
@@ -429,36 +392,26 @@ def model_report(
         return ModelReport(name, report, no_map=IN_BATCHES)
     if reason := inapplicable_reason(Coverage, rows):
         return ModelReport(name, report, no_map=f"coverage {reason}")
-    if is_weighted(report):
+    if any(message.code == "weighted" for result in report.results for message in result.warnings):
         return ModelReport(name, report, no_map=NO_WEIGHTS, worst=evaluated.worst(run))
     inside = evaluated.inside
     x, y = maps.named_variables(rows, plot_by) if plot_by else maps.default_variables(rows, inputs, inside)
     independent = not report.has_dependent_rows
     level = next((each.options["level"] for each in report.results if each.metric == "coverage"), None)
-    return ModelReport(
-        name,
-        report,
-        map=maps.make_map(
-            rows, x, y, run, level=level, independent=independent, inside=inside, local=dict(_local_errors(rows, run))
-        ),
-        groups=maps.column_groups(rows, run, without=used, level=level, independent=independent),
-        predictions=row_intervals(rows, Coverage(level).level_of(rows.predictive), inputs=inputs, size=FEW_ROWS),
-        worst=evaluated.worst(run),
-    )
-
-
-def _local_errors(rows: Predictions, run: Run) -> Iterator[tuple[str, Values]]:
-    """Yield the local factors and shifts of rows along their inputs, (n,) each, with their names."""
+    local: dict[str, Values] = {}  # Local factors and shifts of rows along their inputs, (n,) each
     for metric in (METRICS["local-scale"](), METRICS["local-bias"]()):
         if rows.x is not None and not inapplicable_reason(type(metric), rows):
             with suppress(DataError):
                 own, source = metric.with_defaults(rows), InMemory(rows)
-                yield from own.evaluate(own.fit(source, run), source, replace(run, keep_rows=True)).columns.items()
-
-
-def is_weighted(report: Report) -> bool:
-    """Return whether the means of a report are weighted."""
-    return any(message.code == "weighted" for result in report.results for message in result.warnings)
+                local |= own.evaluate(own.fit(source, run), source, replace(run, keep_rows=True)).columns
+    return ModelReport(
+        name,
+        report,
+        map=maps.make_map(rows, x, y, run, level=level, independent=independent, inside=inside, local=local),
+        groups=maps.column_groups(rows, run, without=used, level=level, independent=independent),
+        predictions=row_intervals(rows, Coverage(level).level_of(rows.predictive), inputs=inputs, size=FEW_ROWS),
+        worst=evaluated.worst(run),
+    )
 
 
 class EvaluatedRows:
@@ -484,18 +437,12 @@ class EvaluatedRows:
     def worst(self, run: Run) -> list[dict[str, Any]]:
         """Return the rows with the largest squared z-scores; of intervals, with the largest interval scores."""
         for name in BY_SIZE:
-            if name not in self._worst and self.shown is not None:
-                self._worst[name] = _worst_by(METRICS[name](), self.shown, run)
-            if self._worst[name]:
+            rows = self.shown
+            if name not in self._worst and rows is not None and not inapplicable_reason(METRICS[name], rows):
+                with suppress(DataError):  # Some distributions have no moments
+                    metric, source = METRICS[name]().with_defaults(rows), InMemory(rows)
+                    found = metric.evaluate(metric.fit(source, run), source, run)
+                    self._worst[name] = ranked_rows(found, rows, -WORST)
+            if self._worst.get(name):
                 return self._worst[name]
         return []
-
-
-def _worst_by(metric: Metric[Any], rows: Predictions, run: Run) -> list[dict[str, Any]]:
-    """Return the rows with the largest values of a metric that was not evaluated; none if it does not apply."""
-    if inapplicable_reason(type(metric), rows):
-        return []
-    with suppress(DataError):  # Some distributions have no moments
-        metric, source = metric.with_defaults(rows), InMemory(rows)
-        return ranked_rows(metric.evaluate(metric.fit(source, run), source, run), rows, -WORST)
-    return []

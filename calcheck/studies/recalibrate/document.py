@@ -31,24 +31,23 @@ def recalibration_blocks(report: Report) -> Iterator[document.Block]:
 
 def recalibration_tables(report: Report) -> Iterator[document.Block]:
     """Yield the correction, the methods with their scores, and the metrics before and after, with their legend."""
-    yield document.Details(tuple(_correction(report)))
+    method = str(report.settings["method"])
+    told = "none: leave the predictions as they are" if method == NONE else method
+    yield document.Details((("method", told), *(("correction", str(text)) for text in report.settings["steps"])))
     scores = [result for result in report.results if "method" in result.slice]
     if scores:
-        table = _methods(scores, str(report.settings["method"]))
+        table = _methods(scores, method)
         yield table
         yield from document.marks_in([table], ("best", "chosen"))
     groups = dict.fromkeys(str(result.slice["rows"]) for result in report.results if "rows" in result.slice)
     for rows in groups:
         yield _stages([result for result in report.results if result.slice.get("rows") == rows], rows)
-    metrics = {result.metric for result in report.results}
-    yield document.Legend((*_legend(groups), *([WIDTH_LEGEND] if "width-factor" in metrics else [])))
-
-
-def _correction(report: Report) -> Iterator[tuple[str, str]]:
-    method = str(report.settings["method"])
-    yield "method", "none: leave the predictions as they are" if method == NONE else method
-    for text in report.settings["steps"]:
-        yield "correction", str(text)
+    legend = ["expected: score of the corrected model on these rows if its distributions are right"]
+    if "out of fold" in groups:
+        legend.append(OUT_OF_FOLD_LEGEND)
+    if any(result.metric == "width-factor" for result in report.results):
+        legend.append(WIDTH_LEGEND)
+    yield document.Legend(tuple(legend))
 
 
 def _methods(results: Sequence[Result], chosen: str) -> document.Table:
@@ -60,34 +59,20 @@ def _methods(results: Sequence[Result], chosen: str) -> document.Table:
     for result in means:
         name = str(result.slice["method"])
         paired = differences.get(name)
-        texts = (
-            (_relative(paired.value, unchanged), interval(paired), p_value(paired))
-            if paired is not None
-            else (ABSENT, ABSENT, ABSENT)
-        )
-        rows.append(
-            (
-                document.Cell(name),
-                document.Cell(number(result.number), "best" if name == chosen else ""),
-                *document.row_of(*texts),
-            )
-        )
-    score = name_with_unit(means[0])
+        change = ABSENT
+        if paired is not None and paired.value is not None and unchanged:
+            change = f"{100 * paired.value / abs(unchanged):+.2f} %"
+        texts = (ABSENT, ABSENT) if paired is None else (interval(paired), p_value(paired))
+        score = document.Cell(number(result.number), "best" if name == chosen else "")
+        rows.append((document.Cell(name), score, *document.row_of(change, *texts)))
     columns = (
         document.Column("method"),
-        document.Column(f"{score} out of fold", "right", "↓"),
+        document.Column(f"{name_with_unit(means[0])} out of fold", "right", "↓"),
         document.Column("change", "right"),
         document.Column("difference from none", "right", rank=2),
         document.Column("p", "right", rank=1),
     )
     return document.Table(columns, tuple(rows), "methods, by cross-validation", "omit", keys=1, remedy="--format csv")
-
-
-def _relative(difference: float | None, unchanged: float | None) -> str:
-    """Return a difference in percent of the score without a correction."""
-    if difference is None or not unchanged:
-        return ABSENT
-    return f"{100 * difference / abs(unchanged):+.2f} %"
 
 
 def _stages(results: Sequence[Result], rows: str) -> document.Table:
@@ -98,34 +83,21 @@ def _stages(results: Sequence[Result], rows: str) -> document.Table:
     }
     stages = [stage for stage, found in by_stage.items() if found]
     names = dict.fromkeys(name for stage in stages for name in by_stage[stage])
-    cells = tuple(
-        (
-            document.Cell(next(name_with_unit(found[name]) for found in by_stage.values() if name in found)),
-            *(cell for stage in stages for cell in _stage_cells(by_stage[stage].get(name))),
-            document.Cell(_expected(by_stage[stages[-1]].get(name))),
-        )
-        for name in names
-    )
+    cells = []
+    for name in names:
+        found = [by_stage[stage].get(name) for stage in stages]
+        row = [document.Cell(next(name_with_unit(each) for each in found if each is not None))]
+        for each in found:
+            row += (
+                document.row_of(ABSENT, ABSENT)
+                if each is None
+                else (document.Cell(number(each.number), "strong"), document.Cell(each.verdict, each.verdict))
+            )
+        last = found[-1]
+        cells.append((*row, document.Cell(short(None if last is None else last.reference))))
     columns = (
         document.Column("metric"),
         *(column for stage in stages for column in (document.Column(stage, "right"), document.Column("verdict"))),
         document.Column("expected", "right", rank=1),
     )
-    return document.Table(columns, cells, TITLES[rows].format(rows), "omit", keys=1, remedy="--format csv")
-
-
-def _stage_cells(result: Result | None) -> tuple[document.Cell, document.Cell]:
-    """Return the value and the verdict of a metric."""
-    if result is None:
-        return document.Cell(ABSENT), document.Cell(ABSENT)
-    return document.Cell(number(result.number), "strong"), document.Cell(result.verdict, result.verdict)
-
-
-def _expected(result: Result | None) -> str:
-    return short(None if result is None else result.reference)
-
-
-def _legend(groups: dict[str, None]) -> Iterator[str]:
-    yield "expected: score of the corrected model on these rows if its distributions are right"
-    if "out of fold" in groups:
-        yield OUT_OF_FOLD_LEGEND
+    return document.Table(columns, tuple(cells), TITLES[rows].format(rows), "omit", keys=1, remedy="--format csv")

@@ -149,18 +149,14 @@ def recalibrate(
             "score": study.options.score,
         },
         results=_with_warnings(results, warnings),
-        skipped=tuple(dict.fromkeys(each for report in judged for each in report.skipped)) + study.inapplicable,
+        skipped=(*dict.fromkeys(each for report in judged for each in report.skipped), *study.inapplicable),
     )
     return report, found
 
 
 def judges() -> list[Metric[Any]]:
     """Return the metrics before and after."""
-    return [_judge(name) for name in JUDGES]
-
-
-def _judge(name: str) -> Metric[Any]:
-    return METRICS[name](**OPTIONS.get(name, {}))
+    return [METRICS[name](**OPTIONS.get(name, {})) for name in JUDGES]
 
 
 class _Study:
@@ -206,12 +202,10 @@ class _Study:
         return asked
 
     @property
-    def inapplicable(self) -> tuple[Skipped, ...]:
+    def inapplicable(self) -> list[Skipped]:
         """Methods that do not apply, with the reasons."""
-        found = self._validated[1]
-        return tuple(
-            Skipped(metric=each.method.name, code="inapplicable", reason=each.reason) for each in found if each.reason
-        )
+        reasons = {each.method.name: each.reason for each in self._validated[1] if each.reason}
+        return [Skipped(metric=name, code="inapplicable", reason=reason) for name, reason in reasons.items()]
 
     @cached_property
     def fitted(self) -> corrections.RecalibrationMap:
@@ -219,21 +213,14 @@ class _Study:
         method = self.chosen.method
         steps = method.fit(self.rows, self.options.fit_options(self.run.seed))
         files = [corrections.FittedFile(path=file.path, sha256=file.sha256) for file in self.source.input_info().files]
-        choice = corrections.Choice(score=self.options.score, folds=self.options.folds, table=tuple(self._table()))
-        return corrections.fitted_map(method.name, steps, self.rows, choice, files)
-
-    def _table(self) -> Iterator[corrections.MethodScore]:
+        table = []
         for each in self._validated[1]:
-            if each.scores is None:
-                yield corrections.MethodScore(method=each.method.name, reason=each.reason)
-                continue
-            paired = self._paired(each)
-            yield corrections.MethodScore(
-                method=each.method.name,
-                value=each.mean,
-                difference=None if paired is None else paired.difference,
-                p_value=None if paired is None else paired.p_value,
-            )
+            score = {"reason": each.reason} if each.scores is None else {"value": each.mean}
+            if (paired := self._paired(each)) is not None:
+                score |= {"difference": paired.difference, "p_value": paired.p_value}
+            table.append(corrections.MethodScore(method=each.method.name, **score))
+        choice = corrections.Choice(score=self.options.score, folds=self.options.folds, table=tuple(table))
+        return corrections.fitted_map(method.name, steps, self.rows, choice, files)
 
     def _paired(self, candidate: Candidate) -> Any:
         """Return the comparison of a method with no change; None for no change itself."""
@@ -246,7 +233,8 @@ class _Study:
     def score_results(self, warnings: tuple[Message, ...]) -> Iterator[Result]:
         """Yield the mean score of each method, and its difference from no change, with the warnings about rows."""
         validation, found = self._validated
-        metric = _judge(validation.row_score.metric)
+        name = validation.row_score.metric
+        metric = METRICS[name](**OPTIONS.get(name, {}))
         for each in found:
             if each.scores is None:
                 continue
@@ -255,14 +243,9 @@ class _Study:
             paired = self._paired(each)
             if paired is not None:
                 reach = NORMAL_LIMIT * paired.error
-                difference = Inference(
-                    low=paired.difference - reach,
-                    high=paired.difference + reach,
-                    interval="normal",
-                    p_value=paired.p_value,
-                    warnings=warnings,
-                )
-                yield metric.result(paired.difference, {**subset, "minus": corrections.NONE}, difference)
+                low, high = paired.difference - reach, paired.difference + reach
+                inference = Inference(low=low, high=high, interval="normal", p_value=paired.p_value, warnings=warnings)
+                yield metric.result(paired.difference, {**subset, "minus": corrections.NONE}, inference)
 
     def judged(self, metrics: Sequence[Metric[Any]]) -> Iterator[Report]:
         """Yield the reports of the rows before and after, each row corrected by a fit to the other folds."""
@@ -283,20 +266,18 @@ def _judged(
     for stage, rows in stages.items():
         report = evaluate(InMemory(rows.observed()), metrics, run=run.prefixed(stage))
         subset: dict[str, Any] = {"rows": which, "stage": stage}
-        noticed = noticed or dependent_rows(report.results)
-        yield replace(report, results=tuple(_with_one_notice(each, noticed, subset) for each in report.results))
+        noticed = noticed or dependent_rows(report.results)  # The first, in place of those of each result
+        results = []
+        for result in report.results:
+            others = (each for each in result.warnings if each.code not in OF_DEPENDENCE)
+            results.append(replace(result, slice=subset, warnings=(*noticed, *others)))
+        yield replace(report, results=tuple(results))
 
 
 def dependent_rows(results: Sequence[Result]) -> tuple[Message, ...]:
     """Return the warnings that rows depend on each other."""
     found = (each for result in results for each in result.warnings if each.code in OF_DEPENDENCE)
     return tuple(dict.fromkeys(found))
-
-
-def _with_one_notice(result: Result, noticed: tuple[Message, ...], subset: dict[str, Any]) -> Result:
-    """Return a result of some rows, with the first warnings that these depend on each other in place of its own."""
-    others = (each for each in result.warnings if each.code not in OF_DEPENDENCE)
-    return replace(result, slice=subset, warnings=(*noticed, *others))
 
 
 def _with_warnings(results: Sequence[Result], warnings: tuple[Message, ...]) -> tuple[Result, ...]:

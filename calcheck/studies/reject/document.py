@@ -48,22 +48,16 @@ def _curves(results: Sequence[Result]) -> Table:
     chance = by_criterion.get(RANDOM)
     rows = []
     for place, first in enumerate(next(iter(by_criterion.values()))):
-        values = (_value(own[place], chance[place] if chance else None) for own in by_criterion.values())
-        rows.append((*row_of(str(first.slice["rejected"]), f"{first.slice['rows']:,}"), *values))
+        cells = row_of(str(first.slice["rejected"]), f"{first.slice['rows']:,}")
+        band = chance[place].low if chance else None
+        for result in (own[place] for own in by_criterion.values()):
+            below = result.value is not None and band is not None and result.value < band
+            cells += (Cell(number(result.number), "best" if below and result.orientation == "smaller" else ""),)
+        rows.append(cells)
     title = f"{name_with_unit(results[0])} of the retained rows"
     return _table(title, (), ("rejected", "retained", *by_criterion), rows, keys=2)
-
-
-def _value(result: Result, chance: Result | None) -> Cell:
-    return Cell(number(result.number), "best" if chance and _is_less(result, chance) else "")
 
 
 def curve_results(results: Sequence[Result]) -> list[Result]:
     """Return the results that are points of the curves."""
     return [result for result in results if result.slice["rejected"] != AREA and "threshold" not in result.slice]
-
-
-def _is_less(result: Result, chance: Result) -> bool:
-    """Return whether smaller values are better and the value is below the band of random rejection."""
-    better = result.orientation == "smaller"
-    return better and result.value is not None and chance.low is not None and result.value < chance.low

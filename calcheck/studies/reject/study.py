@@ -1,6 +1,7 @@
 """Withheld predictions: risk-coverage curves of criteria, and metrics without the most uncertain rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,12 +23,12 @@ from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.cce import Cce
 from calcheck.options import share_suggestion
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.report import Inference, Input, IntervalKind, Report, Result, results_of, with_changes
+from calcheck.report import Inference, Input, Report, Result, results_of, with_changes
 from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
 from calcheck.statistics.zscores import spreads
 from calcheck.studies import Request
 from calcheck.studies.reject.options import PruneOptions, RejectOptions
-from calcheck.typing import AnyArray, Indices, Values
+from calcheck.typing import Indices, Values
 
 MetricRows = tuple[InferableMetric, RowResults]
 Curves = dict[tuple[str, str], Values]
@@ -63,8 +64,9 @@ class RejectionCurves:
                 }
         return Averages(terms, self.n)
 
+    @cached_property
     def curves(self) -> Curves:
-        """Return the curve of each metric and criterion, (s,)."""
+        """The curve of each metric and criterion, (s,)."""
         return self._curves(self._averages.means())
 
     def resampled(self, resamples: int, run: Run) -> Curves:
@@ -177,27 +179,19 @@ def _column(rows: Predictions, name: str) -> Values:
     if name not in rows.columns:
         available = f"Available criteria: {', '.join(WORDS)}, and numeric columns {listed_columns(rows.columns, name)}"
         raise DataError(f"there is no column {name!r} to reject by. {available}")
-    values = _numbers(rows.columns[name], name)
+    column, values = rows.columns[name], None
+    if column.dtype.kind in "biufO":
+        with suppress(ValueError):  # Files of text store numbers with leading zeros as text
+            values = column.astype(np.float64)
+    if values is None:
+        raise DataError(f"column {name!r} is not numeric, so it cannot be a criterion. Use a numeric column")
     require_finite(name, values)
     return values
-
-
-def _numbers(values: AnyArray, name: str) -> Values:
-    """Return a column as numbers, (n,), also of text: files of text store numbers with leading zeros as text."""
-    msg = f"column {name!r} is not numeric, so it cannot be a criterion. Use a numeric column"
-    if values.dtype.kind not in "biufO":
-        raise DataError(msg)
-    try:
-        return values.astype(np.float64)
-    except ValueError:
-        raise DataError(msg) from None
 
 
 AREA = "area"
 PERCENT, ROUNDING = 100, 1e-9
 MOST_STEPS = 1000  # maximum number of steps
-BY_RESAMPLING: IntervalKind = "percentile"
-BY_CHANCE: IntervalKind = "random orders"
 
 
 @dataclass(frozen=True)
@@ -339,10 +333,6 @@ class _Study:
         return count if self.retained[0] > 1 else 0
 
     @cached_property
-    def curves(self) -> Curves:
-        return self.rejection.curves()
-
-    @cached_property
     def resampled(self) -> Curves:
         return self.rejection.resampled(self.resamples, self.run) if self.resamples else {}
 
@@ -362,8 +352,16 @@ class _Study:
 
     def results(self, metric: Metric[Any], criterion: str, coverage: float | None) -> Iterator[Result]:
         """Yield a metric at each step of a criterion, its area, the difference from random, and at the threshold."""
-        values, replicates = self.curves[metric.info.name, criterion], self._replicates(metric, criterion)
-        yield from self._points(metric, criterion, values, replicates)
+        name = metric.info.name
+        values = self.rejection.curves[name, criterion]
+        replicates = self.random_orders.get(name) if criterion == RANDOM else self.resampled.get((name, criterion))
+        limits = None if replicates is None else np.stack(curve_limits(replicates, self.run.confidence), axis=1)
+        for step, (share, rows) in enumerate(zip(self.shares, self.retained, strict=True)):
+            subset = {"by": criterion, "rejected": percent(share), "rows": int(rows)}
+            result = self._result(metric, subset, values[step], None if replicates is None else replicates[:, step])
+            if limits is not None and result.interval is not None:  # Those of the whole curve
+                result = replace(result, low=float(limits[step, 0]), high=float(limits[step, 1]))
+            yield result
         subset = {"by": criterion, "rejected": AREA}
         areas = None if replicates is None else area(self.shares, replicates)
         yield self._result(metric, subset, area(self.shares, values), areas)
@@ -372,32 +370,10 @@ class _Study:
             if coverage is not None:
                 yield self._at_threshold(metric, criterion, coverage)
 
-    def _replicates(self, metric: Metric[Any], criterion: str) -> Values | None:
-        """Return the curves of random orders for random rejection, else of resampled rows, (b, s); None without any."""
-        if criterion == RANDOM:
-            return self.random_orders.get(metric.info.name)
-        return self.resampled.get((metric.info.name, criterion))
-
-    def _points(
-        self, metric: Metric[Any], criterion: str, values: Values, replicates: Values | None
-    ) -> Iterator[Result]:
-        """Yield a metric at each step of a criterion; its limits are those of whole curves."""
-        subsets = [
-            {"by": criterion, "rejected": percent(share), "rows": int(rows)}
-            for share, rows in zip(self.shares, self.retained, strict=True)
-        ]
-        if replicates is None:
-            yield from (self._result(metric, *each, None) for each in zip(subsets, values, strict=True))
-            return
-        limits = zip(*curve_limits(replicates, self.run.confidence), strict=True)
-        for each, (low, high) in zip(zip(subsets, values, replicates.T, strict=True), limits, strict=True):
-            result = self._result(metric, *each)
-            yield result if result.interval is None else replace(result, low=float(low), high=float(high))
-
     def _gain(self, metric: Metric[Any], criterion: str) -> Result:
         """Return the difference of the area from random rejection, with an interval and a p-value."""
         pairs = [(metric.info.name, criterion), (metric.info.name, RANDOM)]
-        own, chance = (area(self.shares, self.curves[pair]) for pair in pairs)
+        own, chance = (area(self.shares, self.rejection.curves[pair]) for pair in pairs)
         replicates = None
         if self.resampled:
             by_criterion, at_random = (area(self.shares, self.resampled[pair]) for pair in pairs)
@@ -435,8 +411,7 @@ class _Study:
         if reason:
             return result
         low, high = percentile(finite, self.run.confidence)
-        by_chance = subset["by"] == RANDOM
-        return replace(result, low=low, high=high, interval=BY_CHANCE if by_chance else BY_RESAMPLING)
+        return replace(result, low=low, high=high, interval="random orders" if subset["by"] == RANDOM else "percentile")
 
 
 METRICS_OF_ALL = ("zms", "rce")  # Metrics of the remaining rows by default
@@ -463,13 +438,15 @@ def prune(
     remaining = (InMemory(rows.take(left)) for left in kept)
     reports = evaluate_each(remaining, metrics, run=run, stage="removed rows", total=len(kept))
     whole = reports[0]
-    grouped = [_noted(each, reports) for each in whole.results]
     notes = (*source.warnings(), *((TIED,) if len(kept) < len(shares) else ()))
-    grouped = [[_with_notes(first, *notes), *others] for first, *others in grouped]
+    results = []
+    for each in whole.results:
+        first, *others = _noted(each, reports)
+        results += [replace(first, warnings=(*first.warnings, *notes)), *others]
     return replace(
         whole,
         input=source.input_info(),
-        results=tuple(result for group in grouped for result in group),
+        results=tuple(results),
         settings={**whole.settings, "max_percent": max_percent, "step": step},
         overall=None,
     )
@@ -508,7 +485,7 @@ def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
         limits = f"[{first.low:.4g}, {first.high:.4g}]"
         text = f"leaves its interval for all rows, {limits}, when {outside[0]} of the rows are removed"
         notes.insert(0, Message("outside-interval", text))
-    return [_with_notes(found[0], *notes[:2]), *found[1:]]
+    return [replace(found[0], warnings=(*found[0].warnings, *notes[:2])), *found[1:]]
 
 
 def _outside(value: float | None, whole: Result) -> bool:
@@ -516,7 +493,3 @@ def _outside(value: float | None, whole: Result) -> bool:
     if value is None or whole.low is None or whole.high is None:
         return False
     return not whole.low <= value <= whole.high
-
-
-def _with_notes(result: Result, *notes: Message) -> Result:
-    return replace(result, warnings=(*result.warnings, *notes))

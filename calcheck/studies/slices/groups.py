@@ -1,7 +1,7 @@
 """Metrics of groups of rows, also with fits of their own, and of dependent rows."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,17 +27,16 @@ from calcheck.regions.clusters import EMBEDDING
 from calcheck.regions.partition import (
     PREDICTED,
     Cut,
-    Partition,
     cut_columns,
     describe_faults,
     filter_options,
     partitions,
     sentence,
 )
-from calcheck.report import Inference, Report, Result, Skipped, Verdict, rejects
+from calcheck.report import Report, Result, Skipped, Verdict, rejects, results_by_group
 from calcheck.report.conclusion import Conclusion, Effect
+from calcheck.statistics import scores
 from calcheck.statistics.groups import Means, MeanTerm
-from calcheck.statistics.scores import are_impossible, describe_impossible
 from calcheck.typing import Indices, Values
 
 Fitted = metric_protocol.FittedMetric[Metric[Any]]
@@ -80,37 +79,23 @@ def groups_of_fit(
         if not len(inside):
             yield _undefined(found, len(group), "none of the rows of the group is in the sample with values")
             continue
-        warnings = (*rows.warnings, *_sampled(len(values), len(inside), len(group), fewest))
-        part = replace(rows, columns={name: values[inside]}, numbers=None, details={}, warnings=warnings)
+        warnings = [*rows.warnings]
+        if len(inside) < len(group):
+            warnings.append(Message("sampled-rows", f"values by group are means over a sample of {len(values):,} rows"))
+        if len(inside) < fewest <= len(group):
+            text = f"groups with fewer than {fewest} rows in the sample are not judged (--min-rows)"
+            warnings.append(Message("few-rows", text))
+        part = replace(rows, columns={name: values[inside]}, numbers=None, details={}, warnings=tuple(warnings))
         computed = evaluation.fitted_metric(found.metric, part, found.basis)
         if null is not None and len(inside) >= fewest:
-            data_value, *replicates = null.means(inside)
+            at_inputs, correction = null
+            data_value, *replicates = at_inputs[:, inside].mean(axis=1) + correction
             computed.null = metric_protocol.NullDistribution(np.array(replicates), data_value)
         yield computed
 
 
-def _sampled(count: int, inside: int, rows: int, fewest: int) -> Iterator[Message]:
-    """Yield warnings about a group of which only some rows are in the sample with values."""
-    if inside < rows:
-        yield Message("sampled-rows", f"values by group are means over a sample of {count:,} rows")
-    if inside < fewest <= rows:
-        yield Message("few-rows", f"groups with fewer than {fewest} rows in the sample are not judged (--min-rows)")
-
-
-@dataclass(frozen=True, eq=False)
-class _PointwiseNull:
-    """Values of the data and of R replicates at inputs, (1 + R, m), and what is added to their means, (1 + R,)."""
-
-    at_inputs: Values
-    correction: Values
-
-    def means(self, inside: Indices) -> Values:
-        """Return the means over some inputs, (1 + R,): of the data, then of the replicates."""
-        return np.asarray(self.at_inputs[:, inside].mean(axis=1) + self.correction)
-
-
-def _null_of(found: FittedRows, simulation: NullSimulator, run: Run) -> _PointwiseNull | None:
-    """Return the values of data and replicates at inputs; None without a null distribution."""
+def _null_of(found: FittedRows, simulation: NullSimulator, run: Run) -> tuple[Values, Values] | None:
+    """Return the values of data and R replicates at inputs, (1 + R, m), and what their means lack, (1 + R,)."""
     metric = found.metric
     if found.basis.kind != "p" or not len(simulation) or not isinstance(metric, SimulatesNull):
         return None
@@ -122,42 +107,32 @@ def _null_of(found: FittedRows, simulation: NullSimulator, run: Run) -> _Pointwi
     if found.rows.fixed:  # means are corrected by an estimate for all rows
         value = evaluation.fitted_metric(metric, found.rows, found.basis).value
         correction = np.append(value, null.values) - at_inputs.mean(axis=1)
-    return _PointwiseNull(at_inputs, correction)
+    return at_inputs, correction
 
 
 def refitted_groups(
     found: FittedRows, groups: Sequence[Indices], simulation: NullSimulator, run: Run, fewest: int
 ) -> Iterator[Fitted]:
     """Yield a metric of each group, fitted to the rows of the group alone, as are its replicates."""
-    quiet = run.quiet()
-    for group in run.track(f"{found.metric.info.name}: groups", groups, len(groups)):
+    metric, quiet = found.metric, run.quiet()
+    for group in run.track(f"{metric.info.name}: groups", groups, len(groups)):
         try:
-            computed = _refitted(found, group, quiet)
+            source = InMemory(found.source.predictions().take(group))
+            with np.errstate(all="ignore"):
+                fit = metric.fit(source, quiet)
+                rows = metric.evaluate(fit, source, quiet)
+                computed = evaluation.fitted_metric(metric, rows, found.basis, fit)
+                if isinstance(metric, metric_protocol.HasNullStatistic):
+                    computed.tested = null_statistic_of(metric, rows).estimate()
             if found.basis.kind == "p" and len(simulation) and len(group) >= fewest:
-                computed.null = _own_null(computed, simulation.take(group), quiet)
+                own = simulation.take(group)
+                null = metric.null_distribution(fit, own, quiet) if isinstance(metric, SimulatesNull) else None
+                computed.null = replicate_values([computed], own, quiet, "")[0] if null is None else null
             yield computed
         except RefusedError:
             raise
         except (DataError, NumericalError) as error:
             yield _undefined(found, len(group), f"no value: {error}")
-
-
-def _refitted(found: FittedRows, group: Indices, run: Run) -> Fitted:
-    metric, source = found.metric, InMemory(found.source.predictions().take(group))
-    with np.errstate(all="ignore"):
-        fit = metric.fit(source, run)
-        rows = metric.evaluate(fit, source, run)
-        computed = evaluation.fitted_metric(metric, rows, found.basis, fit)
-        if isinstance(metric, metric_protocol.HasNullStatistic):
-            computed.tested = null_statistic_of(metric, rows).estimate()
-    return computed
-
-
-def _own_null(computed: Fitted, simulation: NullSimulator, run: Run) -> metric_protocol.NullDistribution | None:
-    """Return the null distribution by the metric's own method, if it has one, else from replicates one by one."""
-    metric = computed.metric
-    found = metric.null_distribution(computed.fit, simulation, run) if isinstance(metric, SimulatesNull) else None
-    return replicate_values([computed], simulation, run, "")[0] if found is None else found
 
 
 def _undefined(found: FittedRows, count: int, reason: str) -> Fitted:
@@ -312,7 +287,11 @@ class _Groups:
         if not by:
             raise OptionError("there are no columns to form groups: name at least one")
         self.partitions = partitions(cut_columns(source, [cut.resolve(self.rows.columns) for cut in by]))
-        self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
+        self.groups: list[_Group] = []
+        for number, partition in enumerate(self.partitions):
+            parts = np.split(np.argsort(partition.label, kind="stable"), np.cumsum(partition.counts)[:-1])
+            for place, found in enumerate(zip(partition.bins, partition.names, parts, strict=True)):
+                self.groups.append(_Group(number, place, *found))
         self.simulation = _simulator(self.rows, run)
         self.clusters = find_clusters(self.rows, run.dependence)
         self.noticed = noticed_dependence(source, run)
@@ -329,7 +308,13 @@ class _Groups:
         computed = list(zip(*by_metric, strict=True)) or [()] * len(self.groups)
         results = tuple(self._results(computed))
         noticed = {} if self.noticed is None else self.noticed.settings
-        impossible = self._impossible()
+        are_impossible = scores.are_impossible(self.rows)
+        counts = {group.label: int(are_impossible[group.rows].sum()) for group in self.groups}
+        impossible = tuple(
+            Effect(topic="where", within=False, text=f"{label}: {scores.describe_impossible(count)}")
+            for label, count in counts.items()
+            if count
+        )
         return Report(
             calcheck=__version__,
             input=self.source.input_info(),
@@ -348,12 +333,6 @@ class _Groups:
             conclusion=unjudged_conclusion(noticed, impossible=impossible)
             or conclude_groups(results, impossible, tolerance),
         )
-
-    def _impossible(self) -> tuple[Effect, ...]:
-        """Return the effects of groups that have targets with probability 0."""
-        found = are_impossible(self.rows)
-        counts = {group.label: int(found[group.rows].sum()) for group in self.groups}
-        return tuple(_impossible(label, count) for label, count in counts.items() if count)
 
     def _tested(self, metric: Metric[Any]) -> FittedRows | None:
         """Return a metric of all rows; None, with a reason in the report, if it has no groups."""
@@ -383,7 +362,14 @@ class _Groups:
 
     def _means(self, tested: Sequence[FittedRows]) -> list[list[metric_protocol.FittedMetric[Metric[Any]]]]:
         """Return metrics that are functions of means over rows, by metric and group."""
-        nulls = self._null_values([each.metric for each in tested])
+        metrics = [each.metric for each in tested]
+        nulls: Sequence[Sequence[Values | None]]
+        if self.clusters is not None and len(self.simulation):
+            rows = [each.rows for each in self.groups]
+            nulls = dependent_group_values(metrics, rows, self.clusters, self.simulation, _statistic, self.run)
+        else:
+            found = self._replicate_values(metrics)
+            nulls = [[values[group.partition][group.place] for group in self.groups] for values in found]
         return [
             [self._computed(group, each.metric, each.basis, null) for group, null in zip(self.groups, own, strict=True)]
             for each, own in zip(tested, nulls, strict=True)
@@ -399,14 +385,6 @@ class _Groups:
             each.shares_replicates = own
         return found
 
-    def _null_values(self, metrics: Sequence[Metric[Any]]) -> Sequence[Sequence[Values | None]]:
-        """Return the values of perfect models by metric and group, (R,) each; None where there are too few clusters."""
-        if self.clusters is not None and len(self.simulation):
-            rows = [each.rows for each in self.groups]
-            return dependent_group_values(metrics, rows, self.clusters, self.simulation, _statistic, self.run)
-        found = self._replicate_values(metrics)
-        return [[values[group.partition][group.place] for group in self.groups] for values in found]
-
     def _replicate_values(self, metrics: Sequence[Metric[Any]]) -> list[list[Values]]:
         """Return the values of each metric by partition, (g, R) each: each metric runs once on all rows."""
         found = [[np.empty((each.classes, len(self.simulation))) for each in self.partitions] for _ in metrics]
@@ -418,7 +396,8 @@ class _Groups:
                 with np.errstate(all="ignore"):
                     columns = row_terms(metric, metric.evaluate(None, replicate, quiet))
                     for partition, own in zip(self.partitions, values, strict=True):
-                        own[:, number] = _statistics(metric, partition, columns)
+                        means = {name: partition.means(each) for name, each in columns.items()}
+                        own[:, number] = _statistic(metric, Means(means, len(partition.label)))
         return found
 
     def _computed(
@@ -454,12 +433,17 @@ class _Groups:
                         inference = replace(inference, warnings=(Message("few-rows", text),))
                     found = p_values_and_verdicts.with_adjusted(inference, next(adjusted))
                     own = (one for one in each.rows.warnings if one.code != "weighted")  # The slice states the rows
-                    verdict = self._verdict(found, found.p_value_adjusted)
+                    verdict: Verdict = "none"  # Without a p-value, or with too few replicates
+                    if found.p_value_adjusted is not None and found.verdict != "none":
+                        verdict = "fail" if rejects(found.p_value_adjusted, self.run.confidence) else "pass"
                     found = replace(found, verdict=verdict, warnings=(*warnings, *own, *found.warnings))
                     found = replace(found, direction=each.direction(found))
                     if math.isinf(each.value):
                         found = replace(found, warnings=(*found.warnings, absent_value(each.value)))
-                    yield each.metric.result(each.value, group.slice | _effective_rows(each.rows), found)
+                    weight = each.rows.terms.get(WEIGHT)
+                    weights = None if weight is None else weight.values
+                    count = {} if weights is None else {"effective_rows": effective_count(weights)}
+                    yield each.metric.result(each.value, group.slice | count, found)
 
     def _intervals(
         self, group: _Group, line: Sequence[metric_protocol.FittedMetric[Metric[Any]]]
@@ -495,23 +479,11 @@ class _Groups:
             return f"groups with fewer than {FEWEST} clusters are not judged"
         return ""
 
-    def _verdict(self, inference: Inference, p_value: float | None) -> Verdict:
-        """Return the verdict by the adjusted p-value; none without one, or if there are too few replicates."""
-        if p_value is None or inference.verdict == "none":
-            return "none"
-        return "fail" if rejects(p_value, self.run.confidence) else "pass"
-
 
 def _simulator(rows: Predictions, run: Run) -> NullSimulator:
     """Return the simulator of enough replicates that adjusted p-values can be as small as one-sided ones."""
     found = NullSimulator(rows, run)
     return found if run.replicates is not None else NullSimulator(rows, run, numbers=range(2 * len(found) + 1))
-
-
-def _effective_rows(found: metric_protocol.RowResults) -> dict[str, float]:
-    """Return the effective number of rows of weighted means; nothing for others."""
-    weights = found.terms[WEIGHT].values if WEIGHT in found.terms else None
-    return {} if weights is None else {"effective_rows": effective_count(weights)}
 
 
 def row_terms(metric: Metric[Any], found: metric_protocol.RowResults) -> dict[str, Values]:
@@ -527,22 +499,6 @@ def row_terms(metric: Metric[Any], found: metric_protocol.RowResults) -> dict[st
 def _is_mean(tested: FittedRows) -> bool:
     """Return whether a metric is a function of means over rows."""
     return isinstance(tested.metric, RowMetric) and bool(row_terms(tested.metric, tested.rows))
-
-
-def _groups_of(found: Sequence[Partition], number: int) -> Iterator[_Group]:
-    """Yield the groups of a partition with their rows."""
-    partition = found[number]
-    order = np.argsort(partition.label, kind="stable")
-    parts = np.split(order, np.cumsum(partition.counts)[:-1])
-    for place, (conditions, label, rows) in enumerate(zip(partition.bins, partition.names, parts, strict=True)):
-        yield _Group(number, place, conditions, label, rows)
-
-
-def _statistics(metric: Metric[Any], partition: Partition, columns: dict[str, Values]) -> Values:
-    """Return what is compared with replicates, by group, (g,)."""
-    return _statistic(
-        metric, Means({name: partition.means(each) for name, each in columns.items()}, len(partition.label))
-    )
 
 
 def _statistic(metric: Metric[Any], means: Means) -> Values:
@@ -567,28 +523,13 @@ def concluded(effects: Sequence[Effect]) -> Conclusion:
     return Conclusion(answer="no" if any(each.within is False for each in effects) else "yes", effects=tuple(effects))
 
 
-def _impossible(label: str, count: int) -> Effect:
-    text = f"{label}: {describe_impossible(count)}"
-    return Effect(topic="where", within=False, text=text)
-
-
 def fault_effects(results: Sequence[Result], tolerance: float) -> tuple[Effect, ...]:
     """Return what is wrong in each group or region that fails."""
-    groups = by_group(results).items()
-    return tuple(_effect(label, by_metric, tolerance) for label, by_metric in groups if describe_faults(by_metric))
-
-
-def by_group(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
-    """Return results by group and metric."""
-    found: dict[str, dict[str, Result]] = {}
-    for result in results:
-        found.setdefault(str(result.slice["group"]), {})[result.metric] = result
-    return found
-
-
-def _effect(label: str, results: Mapping[str, Result], tolerance: float) -> Effect:
-    """Return the effect of a group or region that fails, with its width factor."""
-    first = next(each for each in results.values() if each.verdict == "fail")
-    text, within = sentence(label, int(first.slice["rows"]), describe_faults(results)), are_within(results, tolerance)
-    text += f", within {percent(tolerance, 1)}" if within else ""
-    return replace(size_of(results), topic="where", within=within, text=text)
+    effects = []
+    for label, own in results_by_group(results).items():
+        if faults := describe_faults(own):
+            first = next(each for each in own.values() if each.verdict == "fail")
+            text, within = sentence(label, int(first.slice["rows"]), faults), are_within(own, tolerance)
+            text += f", within {percent(tolerance, 1)}" if within else ""
+            effects.append(replace(size_of(own), topic="where", within=within, text=text))
+    return tuple(effects)

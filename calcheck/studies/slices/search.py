@@ -29,13 +29,11 @@ from calcheck.regions import scan as region_scan
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.maps import region_map
 from calcheck.regions.trees import Node, Trees
-from calcheck.report import Curve, Report, Result, Skipped, cannot_reject, rejects
+from calcheck.report import Curve, Report, Result, Skipped, cannot_reject, rejects, results_by_group
 from calcheck.report.conclusion import Conclusion, Direction, Effect
-from calcheck.studies.slices.groups import by_group, concluded, fault_effects, group_metrics
+from calcheck.studies.slices.groups import concluded, fault_effects, group_metrics
 from calcheck.studies.slices.options import SearchOptions
-from calcheck.typing import Indices, Mask, Values
-
-NO_FAULT, NOT_JUDGED = "no fault found", "not judged"
+from calcheck.typing import Indices, Values
 
 
 class TreeSearch:
@@ -47,12 +45,8 @@ class TreeSearch:
     or above a significant node that is below none: a fault that is the same in all rows needs no split.
     """
 
-    def __init__(
-        self,
-        searched: SearchedRows,
-        depth: int,  # Maximum number of splits above a leaf
-    ) -> None:
-        self.searched, self.depth = searched, depth
+    def __init__(self, searched: SearchedRows, depth: int) -> None:
+        self.searched, self.depth = searched, depth  # Maximum number of splits above a leaf
 
     @cached_property
     def trees(self) -> Trees:
@@ -78,7 +72,14 @@ class TreeSearch:
     def nodes(self) -> list[Node]:
         """The nodes of the pruned tree, depth first."""
         grown, _ = self._grown
-        order = _depth_first(grown, self._kept(grown))
+        split, children = self._kept(grown), dict[int | None, list[int]]()
+        for place, node in enumerate(grown):
+            children.setdefault(node.parent, []).append(place)
+        order, waiting = list[int](), [0]
+        while waiting:
+            order.append(waiting.pop())
+            if order[-1] in split:
+                waiting += reversed(children.get(order[-1], []))
         number = {each: place for place, each in enumerate(order)}
         return [
             grown[each]._replace(parent=None if (parent := grown[each].parent) is None else number[parent])
@@ -107,14 +108,15 @@ class TreeSearch:
     def regions(self) -> list[FoundRegion]:
         """The leaves of the pruned tree."""
         masks, parents = self.trees.masks(self.nodes), {each.parent for each in self.nodes}
-        return [self._region(number, masks[number]) for number in range(len(self.nodes)) if number not in parents]
-
-    def _region(self, number: int, mask: Mask) -> FoundRegion:
-        node = self.nodes[number]
-        score = int(np.argmax(np.abs(node.deviations)))
-        conditions = self.trees.conditions(self.nodes, number)
-        p_value = float(self._p_values([node])[0])
-        return FoundRegion(conditions, np.flatnonzero(mask), score, node.deviations[score], p_value)
+        found = []
+        for number, node in enumerate(self.nodes):
+            if number not in parents:
+                score = int(np.argmax(np.abs(node.deviations)))
+                conditions = self.trees.conditions(self.nodes, number)
+                p_value = float(self._p_values([node])[0])
+                rows = np.flatnonzero(masks[number])
+                found.append(FoundRegion(conditions, rows, score, node.deviations[score], p_value))
+        return found
 
     @property
     def p_value(self) -> float:
@@ -143,7 +145,10 @@ class TreeSearch:
 
     def _described(self, results: Sequence[Result]) -> list[dict[str, Any]]:
         """Return the nodes for the report, depth first; only leaves have a group and a verdict."""
-        p_values, verdicts = self._p_values(self.nodes), _verdicts(results)
+        p_values, verdicts = self._p_values(self.nodes), dict[str, str]()
+        for label, by_metric in results_by_group(results).items():
+            judged = any(each.verdict != "none" for each in by_metric.values())
+            verdicts[label] = partition.describe_faults(by_metric) or ("no fault found" if judged else "not judged")
         parents, leaves = {each.parent for each in self.nodes}, iter(self.regions)
         groups = [None if number in parents else next(leaves).slice["group"] for number in range(len(self.nodes))]
         return [
@@ -171,33 +176,10 @@ class TreeSearch:
         return Conclusion(answer="yes", effects=(Effect(topic="where", within=True, text=text),))
 
 
-def _verdicts(results: Sequence[Result]) -> dict[str, str]:
-    """Return what is wrong in each group, in words."""
-    return {
-        group: partition.describe_faults(by_metric)
-        or (NO_FAULT if any(each.verdict != "none" for each in by_metric.values()) else NOT_JUDGED)
-        for group, by_metric in by_group(results).items()
-    }
-
-
 def _ancestors(nodes: Sequence[Node], number: int) -> list[int]:
     """Return the numbers of the nodes above a node."""
     parent = nodes[number].parent
     return [] if parent is None else [parent, *_ancestors(nodes, parent)]
-
-
-def _depth_first(nodes: Sequence[Node], split: set[int]) -> list[int]:
-    """Return the numbers of the nodes that remain if only some are split, depth first."""
-    children: dict[int | None, list[int]] = {}
-    for number, node in enumerate(nodes):
-        children.setdefault(node.parent, []).append(number)
-    found: list[int] = []
-    waiting = [0]
-    while waiting:
-        number = waiting.pop()
-        found.append(number)
-        waiting += reversed(children.get(number, []) if number in split else [])
-    return found
 
 
 BY_GROUPS = ", with groups (--by)"  # Options of dependent rows need them
@@ -264,15 +246,11 @@ class RegionSearch:
     @cached_property
     def regions(self) -> list[FoundRegion]:
         """The regions that deviate most."""
+        scan, found = self.scan, self._most_deviating
+        rows = [np.flatnonzero(scan.mask(each)) for each in found]
         return [
-            FoundRegion(
-                self.scan.conditions(each),
-                np.flatnonzero(self.scan.mask(each)),
-                each.score,
-                each.deviation,
-                each.p_value,
-            )
-            for each in self._most_deviating
+            FoundRegion(scan.conditions(each), own, each.score, each.deviation, each.p_value)
+            for each, own in zip(found, rows, strict=True)
         ]
 
     def report(self) -> Report:
@@ -325,18 +303,12 @@ class RegionSearch:
         label = first.slice["group"]
         text = f"no region differs from a perfect model by more than chance: {label} deviates most of {count}, p = "
         effects = [Effect(topic="where", within=True, text=f"{text}{format_p(first.p_value)}")]
-        if sizes := _sizes(self._detectable()):
+        rows, half, nearly = self._detectable().values()
+        if half is not None:
+            sizes = f"uncertainties {half:.3g} times too small in {rows:,} rows would be found in half of all files"
+            sizes += f", {nearly:.3g} times in 95 %" if nearly is not None else ""
             effects.append(Effect(topic="where", text=sizes))
         return Conclusion(answer="yes", effects=tuple(effects))
-
-
-def _sizes(found: dict[str, float | int | None]) -> str:
-    """Return which faults would have been found, in words; empty if none would."""
-    half, nearly = found["half"], found["nearly_always"]
-    if half is None:
-        return ""
-    text = f"uncertainties {half:.3g} times too small in {found['rows']:,} rows would be found in half of all files"
-    return f"{text}, {nearly:.3g} times in 95 %" if nearly is not None else text
 
 
 RegionSink = Callable[[Predictions, dict[str, Indices]], None]
@@ -344,20 +316,14 @@ RegionSink = Callable[[Predictions, dict[str, Indices]], None]
 
 def with_p_values(effects: Sequence[Effect], results: Sequence[Result], count: str) -> tuple[Effect, ...]:
     """Return effects with the p-values of their regions; ``count`` says over what."""
-    p_values = [p for each in _first_failures(results) if (p := each.p_value_adjusted) is not None]
+    p_values: dict[str, float] = {}  # Of the first failure of each region
+    for result in results:
+        if result.verdict == "fail" and result.p_value_adjusted is not None:
+            p_values.setdefault(str(result.slice["group"]), result.p_value_adjusted)
     return tuple(
         replace(effect, text=f"{effect.text}; p = {format_p(p_value)} over {count}")
-        for effect, p_value in zip(effects, p_values, strict=True)
+        for effect, p_value in zip(effects, p_values.values(), strict=True)
     )
-
-
-def _first_failures(results: Sequence[Result]) -> list[Result]:
-    """Return the first failure of each region."""
-    found: dict[str, Result] = {}
-    for result in results:
-        if result.verdict == "fail":
-            found.setdefault(str(result.slice["group"]), result)
-    return list(found.values())
 
 
 FEWEST_ROWS, FEWEST_SHARE = 50, 0.02  # Minimum number and share of the rows of a region
@@ -394,12 +360,7 @@ class SearchedRows:
     """Rows in whose columns regions are searched."""
 
     def __init__(
-        self,
-        source: Source,  # Predictions with targets, and the columns
-        options: SearchOptions,  # Columns, bins and sizes
-        run: Run,  # Seed, confidence and replicates
-        metrics: Sequence[Metric[Any]],  # Metrics that describe regions
-        tolerance: float,
+        self, source: Source, options: SearchOptions, run: Run, metrics: Sequence[Metric[Any]], tolerance: float
     ) -> None:
         self.source, self.options, self.run, self.tolerance = source, options, run, tolerance
         self.rows = source.predictions()

@@ -28,11 +28,14 @@ def _table(report: Report, names: Sequence[str]) -> Table:
     at = {slice_key(result.slice): result for result in report.results}
     ranked = len(models) >= RANKED
     rows = []
-    for setting in [{}, *_settings(report, names)]:
+    over = report.settings["vary"]
+    combinations = product(*(over[name] for name in names))
+    for setting in [{}, *(dict(zip(names, values, strict=True)) for values in combinations)]:
         own = [at[slice_key({**model, **setting})] for model in models]
         values = [setting[name] if setting else _default(own[0], name) for name in names]
-        tau = [_tau(own[0])] if ranked else []
-        rows.append((*row_of(*values), *map(_cell, own), *row_of(*tau)))
+        tau = own[0].details["tau"] if ranked else None
+        taus = [ABSENT if tau is None else f"{tau:.2f}"] if ranked else []
+        rows.append((*row_of(*values), *map(_cell, own), *row_of(*taus)))
     head = (*names, *(model.get("model", "value") for model in models), *(["tau"] if ranked else []))
     columns = tuple(Column(name, "right") for name in head)
     title = f"{name_with_unit(report.results[0])} by {' and '.join(names)}"
@@ -42,12 +45,6 @@ def _table(report: Report, names: Sequence[str]) -> Table:
         kinds = {f"of {report.settings['subsets']} random subsets": subsets, "over trials": trials}
         title += f", mean ± standard deviation {' and '.join(kind for kind, used in kinds.items() if used)}"
     return Table(columns, tuple(rows), title, overflow="split", keys=len(names))
-
-
-def _settings(report: Report, names: Sequence[str]) -> list[dict[str, str]]:
-    """Return all combinations of the values of some settings, in order."""
-    over = report.settings["vary"]
-    return [dict(zip(names, values, strict=True)) for values in product(*(over[name] for name in names))]
 
 
 def models_of(report: Report) -> list[dict[str, str]]:
@@ -76,8 +73,3 @@ def _cell(result: Result) -> Cell:
     deviation = result.details.get("deviation")
     after = "" if deviation is None else f" ± {short(deviation)}"
     return Cell(number(result.number), "best" if result.details.get("rank") == 1 else "", after)
-
-
-def _tau(result: Result) -> str:
-    tau = result.details["tau"]
-    return ABSENT if tau is None else f"{tau:.2f}"

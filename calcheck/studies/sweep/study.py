@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -240,7 +239,7 @@ def _evaluated(
         for metric in metrics:
             key = (type(metric), metric.fit_key) if isinstance(metric, SharesFit) else metric
             groups.setdefault(key, []).append(metric)
-        for sharing in list(groups.values()):
+        for sharing in groups.values():
             named = run.prefixed(sharing[0].info.name)
             for alike in _alike(sources, shared=isinstance(sharing[0], SharesFit)):
                 yield from ((size, found) for found in _values(sources, sharing, alike, at, named))
@@ -250,17 +249,15 @@ def _alike(sources: Sequence[InMemory], *, shared: bool) -> list[list[int]]:
     """Return groups of models with the same inputs; single models if fits cannot be shared."""
     groups: list[list[int]] = []
     for place, source in enumerate(sources):
+        rows = source.rows
         for group in groups if shared else ():
-            if _same_inputs(sources[group[0]].rows, source.rows):
+            first = sources[group[0]].rows
+            if first.has_embedding == rows.has_embedding and same_inputs(first.x, rows.x):
                 group.append(place)
                 break
         else:
             groups.append([place])
     return groups
-
-
-def _same_inputs(first: Predictions, second: Predictions) -> bool:
-    return first.has_embedding == second.has_embedding and same_inputs(first.x, second.x)
 
 
 def _values(
@@ -273,7 +270,12 @@ def _values(
             source = sources[model]
             try:
                 with source.error_context(), np.errstate(all="ignore"):  # values that are not finite become warnings
-                    fit = _fit(metric, fit, source, metrics, len(alike), run)
+                    if fit is not None and isinstance(metric, SharesFit):
+                        fit = metric.refit(fit, source, run)
+                    else:
+                        fit = metric.fit(source, run)
+                        if isinstance(metric, SharesFit):
+                            metric.plan(fit, metrics, len(alike))
                     placed = fit if at is None or not isinstance(metric, Conditional) else metric.at_inputs(fit, at)
                     rows = metric.evaluate(placed, source, run)
                     yield metric, model, statistic_of(metric, rows).estimate(), rows
@@ -281,17 +283,6 @@ def _values(
                 raise
             except (DataError, NumericalError) as error:
                 yield metric, model, np.nan, Message("no-value", str(error))
-
-
-def _fit(metric: AnyMetric, fit: Any, source: Source, metrics: Sequence[AnyMetric], models: int, run: Run) -> Any:
-    """Return the fit of a metric, which reuses another fit to the same inputs if there is one."""
-    if not isinstance(metric, SharesFit):
-        return metric.fit(source, run)
-    if fit is not None:
-        return metric.refit(fit, source, run)
-    fit = metric.fit(source, run)
-    metric.plan(fit, metrics, models)
-    return fit
 
 
 def _results(
@@ -330,18 +321,15 @@ def _changes(
         if found != first and None not in found
     ]
     if all_combinations:
-        texts = [", ".join(f"{name} {value}" for name, value in subset.items()) for subset in changed]
-        return [Message("ranking-changes", f"the ranking of the models changes at {_some(texts)}")] if texts else []
-    by = {each.name: [subset[each.name] for subset in changed if each.name in subset] for each in varied}
-    return [
-        Message("ranking-changes", f"the ranking of the models changes at {name} {_some(values)}")
-        for name, values in by.items()
-        if values
-    ]
-
-
-def _some(texts: Sequence[str]) -> str:
-    return "; ".join(texts[:MOST_NAMED]) + ("; …" if len(texts) > MOST_NAMED else "")
+        by = {"": [", ".join(f"{name} {value}" for name, value in subset.items()) for subset in changed]}
+    else:
+        by = {f"{each.name} ": [subset[each.name] for subset in changed if each.name in subset] for each in varied}
+    found = []
+    for name, where in by.items():
+        listed = "; ".join(where[:MOST_NAMED]) + ("; …" if len(where) > MOST_NAMED else "")
+        if where:
+            found.append(Message("ranking-changes", f"the ranking of the models changes at {name}{listed}"))
+    return found
 
 
 SUBSAMPLE = "subsample"
@@ -401,24 +389,17 @@ def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
             (*known, SUBSAMPLE),
         )
         raise OptionError(msg)
-    read = (
-        _size
-        if name == SUBSAMPLE
-        else partial(_read, [known[each] for each in (first, *tied)], called=f"--vary {name}")
-    )
-    whole = name == SUBSAMPLE or not _is_fractional(known[first])
-    separator = ";" if first in known and known[first].listed else ","
+    options = [known[each] for each in (first, *tied)] if name != SUBSAMPLE else []
+    whole = not options or not _is_fractional(options[0])
+    separator = ";" if options and options[0].listed else ","
     items = [found for item in listed.split(separator) for found in _items(item.strip(), name, whole=whole)]
-    values = dict.fromkeys(read(item) for item in items)
+    values: dict[Any, None] = {}
+    for item in items:
+        parsed = [option.parse(item, f"--vary {name}") for option in options]  # All of them check the text
+        values[parsed[0] if parsed else _size(item)] = None
     if len(values) > MOST_POINTS:
         raise OptionError(f"--vary {name} has {len(values):,} values: at most {MOST_POINTS:,} are allowed")
     return SweptSetting(name, tuple(values), tuple(_told(value, name) for value in values))
-
-
-def _read(options: Sequence[Option], text: str, called: str) -> Any:
-    """Return the value of a text for options that are varied together."""
-    value, *_ = [option.parse(text, called) for option in options]  # all of them check the text
-    return value
 
 
 def from_values(name: str, values: Any, metric: type[Metric[Any]]) -> SweptSetting:
@@ -468,9 +449,8 @@ def points(metric: Metric[Any], varied: Sequence[SweptSetting], *, all_combinati
     if len(set(names)) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
         raise OptionError(f"--vary {repeated} is given twice: list all its values in one --vary")
-    count = (
-        math.prod(len(each.values) for each in varied) if all_combinations else sum(len(each.values) for each in varied)
-    )
+    counts = [len(each.values) for each in varied]
+    count = math.prod(counts) if all_combinations else sum(counts)
     if count > MOST_POINTS:
         raise OptionError(f"--vary gives {count:,} points: at most {MOST_POINTS:,} are allowed")
     settings: list[list[tuple[str, Any, str]]] = [
@@ -478,14 +458,13 @@ def points(metric: Metric[Any], varied: Sequence[SweptSetting], *, all_combinati
     ]
     alone = ((one,) for each in settings for one in each)
     combinations: Iterable[tuple[tuple[str, Any, str], ...]] = product(*settings) if all_combinations else alone
-    return [SweepPoint({}, metric), *(_point(metric, combination) for combination in combinations)]
-
-
-def _point(metric: Metric[Any], settings: Sequence[tuple[str, Any, str]]) -> SweepPoint:
     fields = {option.flag.removeprefix("--"): option.field for option in options_of(type(metric))}
-    changed = {fields[each]: value for name, value, _ in settings if name != SUBSAMPLE for each in name.split(TIE)}
-    size = next((value for name, value, _ in settings if name == SUBSAMPLE), None)
-    return SweepPoint({name: told for name, _, told in settings}, replace(metric, **changed), size)
+    found = [SweepPoint({}, metric)]
+    for chosen in combinations:
+        changed = {fields[each]: value for name, value, _ in chosen if name != SUBSAMPLE for each in name.split(TIE)}
+        size = next((value for name, value, _ in chosen if name == SUBSAMPLE), None)
+        found.append(SweepPoint({name: told for name, _, told in chosen}, replace(metric, **changed), size))
+    return found
 
 
 def _items(item: str, name: str, *, whole: bool) -> list[str]:
