@@ -17,6 +17,7 @@ from calcheck.result_details import AmmdDetails, JmmdDetails
 from calcheck.typing import Floats, Values
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
     from calcheck.embeddings.laplace import PairForm
     from calcheck.embeddings.target_kernels import KernelSettings
     from calcheck.execution.run import Run
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums
     from calcheck.mmd.two_samples import SampleDistance
-    from calcheck.predictions import Predictions, Source
+    from calcheck.predictions import Source
     from calcheck.report import Alternative
 
 
@@ -255,7 +256,7 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
     def null_distribution(self, fit: Values, simulation: NullSimulator, run: Run) -> NullDistribution | None:
         """Return the metric of all replicates, which share features; None if single replicates are as cheap."""
         predictive = simulation.rows.predictive
-        if predictive is None or self._cheap(simulation.rows):
+        if predictive is None or self._cheap(predictive):
             return None
         data_sets = self.data_sets(simulation, fit, predictive, run)
         values = np.empty(1 + len(data_sets.replicates))
@@ -264,12 +265,11 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
             run.progress("replicates", (number + 1) / len(values))
         return NullDistribution(values[1:], data_value=float(values[0]))
 
-    def _cheap(self, rows: Predictions) -> bool:
+    def _cheap(self, predictive: Predictive) -> bool:
         """Return whether the direct computation costs no more than features of a replicate's targets."""
-        predictive = rows.predictive
         if self.kernel_y != "rbf" or self.feature_targets:
             return self.kernel_y == "laplace"
-        if predictive is None or predictive.normal() is not None:
+        if predictive.normal() is not None:
             return True
         draws = predictive.n_draws
         return draws is not None and (draws <= FEW_DRAWS or predictive.nbytes == 0)

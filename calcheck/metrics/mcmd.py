@@ -207,9 +207,13 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         details = {"labels": groups.description, "exchangeable": groups.exchangeable, **kernel.details}
         if not groups.exchangeable:
             return NullDistribution(np.empty(0), details=details, no_verdict=permutations.NO_OVERLAP)
+
+        def bandwidths_of(first: Values) -> Values | None:
+            return bandwidths.bandwidths_or_none(bandwidths.target_bandwidths, first, self.gamma_y)
+
         found = permutations.permutation_null(
             kernel,
-            fit.pooled or permutations.RescaledOutputs(y, labels, self._bandwidths, run),
+            fit.pooled or permutations.RescaledOutputs(y, labels, bandwidths_of, run),
             groups,
             len(simulation),
             lambdas=self._lambdas,
@@ -225,10 +229,6 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             details=details,
             warnings=permutations.permutation_warnings(groups),
         )
-
-    def _bandwidths(self, y: Values) -> Values | None:
-        """Return the scale of the kernel on targets of the first sample; None if it is undefined."""
-        return bandwidths.bandwidths_or_none(bandwidths.target_bandwidths, y, self.gamma_y)
 
     def value(self, means: Means) -> Values:
         return means[self._column]

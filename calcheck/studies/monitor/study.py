@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calcheck.conclusion.decision import Estimate, is_inside
 from calcheck.conclusion.effects import SHOWN, WIDTH, bias_text, size_text
+from calcheck.core import __version__
 from calcheck.core.number_text import LARGEST, exponential, percent
 from calcheck.errors import DataError, Message, OptionError, RefusedError, named_rows
 from calcheck.evaluation import TOLERANCE, data_warnings
@@ -274,8 +275,6 @@ def monitor_report(
     state: monitor_state.MonitorState, *, level: float, run: Run | None = None, tolerance: float = TOLERANCE
 ) -> Report:
     """Return the report of a state: the e-process, and metrics by window and horizon."""
-    from calcheck.core import __version__
-
     run = run or Run()
     found = _monitor(state, level)
     return Report(

@@ -38,11 +38,6 @@ class RejectOptions:
         None, "Show the thresholds that keep at least this fraction of the rows, e.g. 0.9.", metavar="SHARE"
     )
 
-
-@dataclass(frozen=True)
-class OtherInputsOptions:
-    """Options for rejecting the predictions of a second file."""
-
     new: str | None = option(
         None,
         "Reject the predictions of this second file, which needs targets too. cce is then fitted on FILE and evaluated "
@@ -66,7 +61,7 @@ REJECT = Study(
     "Show the error of the retained predictions as those with the largest cce or std are rejected.",
     "study.run",
     arguments=(FILE,),
-    groups=(group("Rejection", RejectOptions, OtherInputsOptions), Group("Criterion cce", metrics=("cce",)), *FURTHER),
+    groups=(group("Rejection", RejectOptions), Group("Criterion cce", metrics=("cce",)), *FURTHER),
     variants={"refit": Variant("prune", "metrics of the remaining rows (--refit)")},
     document="document.rejection_blocks",
     picture="picture.rejection_picture",

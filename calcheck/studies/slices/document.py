@@ -1,12 +1,11 @@
 """Slices, searches and trees as documents."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from calcheck.render import document
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
 from calcheck.render.numbers_and_notes import ABSENT, interval, name_with_unit, notes, number, results_by
-from calcheck.report import Report, Result
+from calcheck.report import Report
 
 INDENT = "· "  # Spaces would collapse in HTML and Markdown
 TREE_LEGEND = (
@@ -26,32 +25,21 @@ def tree_table(report: Report) -> document.Table:
         document.Column("p", "right"),
         document.Column("verdict"),
     )
-    title = f"tree of {', '.join(map(str, report.settings['columns']))}"
-    return document.Table(columns, tuple(_rows(report)), title, "omit", keys=2, remedy="--format csv")
-
-
-def _rows(report: Report) -> Iterator[tuple[document.Cell, ...]]:
-    results, depths = results_by(report.results, "group"), list[int]()
+    results, depths, rows = results_by(report.results, "group"), list[int](), []
     for node in report.settings["tree"]:
         depths.append(0 if node["parent"] is None else depths[node["parent"]] + 1)
-        rule = document.row_of(INDENT * depths[-1] + str(node["rule"]), f"{node['rows']:,}")
-        own = results.get(str(node["group"]), [])
-        yield (*rule, *(_leaf(node, _leading(own)) if own else document.row_of("", "", "", "", "")))
-
-
-def _leading(results: Sequence[Result]) -> Result:
-    """Return the last metric of the fault of a leaf; the last one if there is none."""
-    return next((each for each in reversed(results) if each.p_value_adjusted is not None), results[-1])
-
-
-def _leaf(node: dict[str, Any], result: Result) -> tuple[document.Cell, ...]:
-    verdict: document.Emphasis = "fail" if result.verdict == "fail" else "none"
-    return (
-        *document.row_of(name_with_unit(result)),
-        document.Cell(number(result.number), "strong"),
-        *document.row_of(interval(result), document.adjusted(result)),
-        document.Cell(str(node["verdict"]), verdict),
-    )
+        cells = document.row_of(INDENT * depths[-1] + str(node["rule"]), f"{node['rows']:,}")
+        if own := results.get(str(node["group"]), []):  # The last metric of the fault, or the last one if there is none
+            result = next((each for each in reversed(own) if each.p_value_adjusted is not None), own[-1])
+            value = document.Cell(number(result.number), "strong")
+            texts = document.row_of(interval(result), document.adjusted(result))
+            verdict = document.Cell(str(node["verdict"]), "fail" if result.verdict == "fail" else "none")
+            cells += (document.Cell(name_with_unit(result)), value, *texts, verdict)
+        else:
+            cells += document.row_of("", "", "", "", "")
+        rows.append(cells)
+    title = f"tree of {', '.join(map(str, report.settings['columns']))}"
+    return document.Table(columns, tuple(rows), title, "omit", keys=2, remedy="--format csv")
 
 
 GROUPS_QUESTION = "Can the uncertainties be trusted in every group?"
@@ -88,16 +76,11 @@ def _regions(report: Report) -> document.Table:
     """Return a table with one line per region, and the metrics as columns."""
     metrics = list(dict.fromkeys(name_with_unit(result) for result in report.results))
     regions = results_by(report.results, "group")
-    rows = tuple(
-        (
-            *document.row_of(region, f"{own[0].slice['rows']:,}"),
-            *(document.Cell(number(result.number), result.verdict) for result in own),
-            document.Cell(
-                next((document.adjusted(result) for result in own if result.p_value_adjusted is not None), ABSENT)
-            ),
-        )
-        for region, own in regions.items()
-    )
+    rows = []
+    for region, own in regions.items():
+        values = (document.Cell(number(result.number), result.verdict) for result in own)
+        p = next((document.adjusted(result) for result in own if result.p_value_adjusted is not None), ABSENT)
+        rows.append((*document.row_of(region, f"{own[0].slice['rows']:,}"), *values, document.Cell(p)))
     columns = (
         document.Column("region"),
         document.Column("rows", "right"),
@@ -105,4 +88,4 @@ def _regions(report: Report) -> document.Table:
         document.Column("p", "right"),
     )
     title = f"regions of {', '.join(map(str, report.settings['columns']))}"
-    return document.Table(columns, rows, title, "omit", keys=2, remedy="--format csv")
+    return document.Table(columns, tuple(rows), title, "omit", keys=2, remedy="--format csv")

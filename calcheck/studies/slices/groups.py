@@ -10,6 +10,7 @@ import numpy as np
 from calcheck import evaluation
 from calcheck.conclusion import unjudged_conclusion
 from calcheck.conclusion.effects import are_within, size_of
+from calcheck.core import __version__
 from calcheck.core.filter_conditions import Condition
 from calcheck.core.number_text import percent
 from calcheck.dependence.clusters import FEWEST, Clusters, find_clusters, noticed_dependence, order_warnings
@@ -299,8 +300,6 @@ class _Groups:
 
     def report(self, metrics: Sequence[Metric[Any]], tolerance: float) -> Report:
         """Return the report of metrics."""
-        from calcheck.core import __version__
-
         tested = [each for metric in metrics if (each := self._tested(metric)) is not None]
         means = [each for each in tested if _is_mean(each)]
         of_means = iter(self._means(means))
@@ -459,16 +458,15 @@ class _Groups:
     def _inferred(self, group: _Group, found: Sequence[Fitted]) -> Sequence[metric_protocol.IntervalInference]:
         """Return the intervals of the metrics of a group; none if it has too few clusters."""
         quiet = self.run.quiet()
-        if self.clusters is None:
-            return infer(found, quiet)
-        within = clusters_within(self.clusters, group.rows)
-        if within is not None:
+        within = None if self.clusters is None else clusters_within(self.clusters, group.rows)
+        if self.clusters is None or within is not None:
             return infer(found, quiet, within)
-        own = infer(found, replace(quiet, resamples=0))
-        limited = (isinstance(each.metric, metric_protocol.HasLimits) for each in found)
+        inferred = infer(found, replace(quiet, resamples=0))
         return [
-            replace(each, low=None, high=None, interval=None) if own_ else each
-            for each, own_ in zip(own, limited, strict=True)
+            replace(own, low=None, high=None, interval=None)
+            if isinstance(each.metric, metric_protocol.HasLimits)
+            else own
+            for each, own in zip(found, inferred, strict=True)
         ]
 
     def _unjudged(self, group: _Group) -> str:

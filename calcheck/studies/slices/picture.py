@@ -54,17 +54,8 @@ def _points(results: Sequence[Result], slices: Sequence[str], name: str) -> Poin
 def _map(cells: Curve, region: Curve, score: str) -> Panel:
     """Return the map of the deviations of cells: blue and orange cells deviate in opposite directions."""
     starts = ([float(each) for each in cells.x], cells.x2)
-    colored = Cells(
-        starts[0],
-        cells.stop,
-        starts[1],
-        cells.stop2,
-        numbers(cells.y),
-        f"{score}, standard errors",
-        middle=0.0,
-        low=-CLEAR,
-        high=CLEAR,
-    )
+    edges, label = (starts[0], cells.stop, starts[1], cells.stop2), f"{score}, standard errors"
+    colored = Cells(*edges, numbers(cells.y), label, middle=0.0, low=-CLEAR, high=CLEAR)
     x, y = (
         Axis(name, low=min(start), high=max(stop))
         for name, start, stop in zip((cells.x_name, cells.x2_name), starts, (cells.stop, cells.stop2), strict=True)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calcheck.conclusion import unjudged_conclusion
+from calcheck.core import __version__
 from calcheck.core.filter_conditions import Condition
 from calcheck.core.number_text import format_p
 from calcheck.dependence.clusters import DesignEffect, noticed_effect
@@ -125,23 +126,9 @@ class TreeSearch:
 
     def report(self) -> Report:
         """Return the report, with metrics that describe the leaves."""
-        from calcheck.core import __version__
-
-        searched = self.searched
-        results = [result for leaf in self.regions for result in searched.results(leaf, intervals=True)]
-        return Report(
-            calcheck=__version__,
-            input=searched.source.input_info(),
-            settings={
-                **searched.settings(),
-                "depth": self.depth,
-                "p_value": self.p_value,
-                "tree": self._described(results),
-            },
-            results=tuple(results),
-            skipped=searched.skipped,
-            conclusion=self._conclude(results),
-        )
+        results = [result for leaf in self.regions for result in self.searched.results(leaf, intervals=True)]
+        settings = {"depth": self.depth, "p_value": self.p_value, "tree": self._described(results)}
+        return self.searched.report(settings, results, self._conclude(results))
 
     def _described(self, results: Sequence[Result]) -> list[dict[str, Any]]:
         """Return the nodes for the report, depth first; only leaves have a group and a verdict."""
@@ -212,8 +199,6 @@ def search_regions(
     searched = SearchedRows(source, options, run or Run(), metrics, tolerance)
     study = TreeSearch(searched, options.depth) if options.depth else RegionSearch(searched)
     report = study.report()
-    if (unjudged := unjudged_conclusion(report.settings, BY_GROUPS)) is not None:
-        report = replace(report, conclusion=unjudged)
     if sink is not None:
         sink(searched.rows, searched.row_columns([each.rows for each in study.regions]))
     return report
@@ -255,25 +240,12 @@ class RegionSearch:
 
     def report(self) -> Report:
         """Return the report, with metrics that describe the regions."""
-        from calcheck.core import __version__
-
-        first, searched = self.regions[0], self.searched
-        results = [result for region in self.regions for result in searched.results(region)]
+        first = self.regions[0]
+        results = [result for region in self.regions for result in self.searched.results(region)]
         if results and self.run.curves:
             results[0] = replace(results[0], curves=self._map(self._most_deviating[0]))
-        return Report(
-            calcheck=__version__,
-            input=searched.source.input_info(),
-            settings={
-                **searched.settings(),
-                "regions": self.deviations.regions,
-                "p_value": first.p_value,
-                "detectable": self._detectable(),
-            },
-            results=tuple(results),
-            skipped=searched.skipped,
-            conclusion=self._conclude(first, results),
-        )
+        settings = {"regions": self.deviations.regions, "p_value": first.p_value, "detectable": self._detectable()}
+        return self.searched.report(settings, results, self._conclude(first, results))
 
     def _map(self, region: region_scan.Region) -> tuple[Curve, ...]:
         """Return the map of the columns of a region, and its outline."""
@@ -440,9 +412,9 @@ class SearchedRows:
         yield region_scan.row_scores(self.rows)
         yield from map(region_scan.row_scores, self.run.track(stage, self.simulation, len(self.simulation)))
 
-    def settings(self) -> dict[str, Any]:
-        """Return the settings for the report."""
-        return {
+    def report(self, further: dict[str, Any], results: Sequence[Result], conclusion: Conclusion) -> Report:
+        """Return the report of a search, with further settings."""
+        settings = {
             **({} if self.noticed is None else self.noticed.settings),
             **run_settings(self.run),
             "columns": [*self.columns, *([] if self.clusters is None else [EMBEDDING])],
@@ -450,7 +422,16 @@ class SearchedRows:
             "bins": self.options.bins,
             "min_rows": self.min_rows,
             "tolerance": self.tolerance,
+            **further,
         }
+        return Report(
+            calcheck=__version__,
+            input=self.source.input_info(),
+            settings=settings,
+            results=tuple(results),
+            skipped=self.skipped,
+            conclusion=unjudged_conclusion(settings, BY_GROUPS) or conclusion,
+        )
 
     def row_columns(self, regions: Sequence[Indices]) -> dict[str, Indices]:
         """Return the number of the first region of each row, or 0, and of its cluster of the embedding, (n,) each."""

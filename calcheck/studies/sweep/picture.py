@@ -7,7 +7,7 @@ from calcheck.charts.picture import Axis, Mark, Panel, Picture
 from calcheck.errors import OptionError
 from calcheck.render.metric_pictures import curve, numbers
 from calcheck.render.numbers_and_notes import name_with_unit
-from calcheck.report import Report, Result
+from calcheck.report import Report
 from calcheck.studies.sweep.document import models_of, slice_key
 
 LOG_FROM = 10  # minimum ratio of the largest to the smallest value for a logarithmic axis
@@ -43,21 +43,17 @@ def _panel(report: Report, name: str, fixed: Mapping[str, str]) -> Panel:
     marks: list[Mark] = []
     for model in models_of(report):
         own = [at[slice_key({**model, name: value, **fixed})] for value in values]
-        marks += curve(model.get("model", ""), places, numbers(result.value for result in own), _limits(own))
+        heights, limits = numbers(result.value for result in own), None
+        if any("deviation" in result.details for result in own):  # Over random subsets, or trials
+            spread = [result.details.get("deviation", 0.0) for result in own]
+            low, high = ([value + sign * s for value, s in zip(heights, spread, strict=True)] for sign in (-1, 1))
+            limits = low, high
+        marks += curve(model.get("model", ""), places, heights, limits)
     log = known is not None and 0 < LOG_FROM * min(known) <= max(known)
     x_label = f"{name} [%]" if known and values[0].endswith(PERCENT) else name
     x = Axis(x_label, log=log, names=() if known else tuple(values))
     title = ", ".join(f"{other} {value}" for other, value in fixed.items())
     return Panel(tuple(marks), x, Axis(name_with_unit(report.results[0])), title)
-
-
-def _limits(own: Sequence[Result]) -> tuple[list[float], list[float]] | None:
-    """Return the values plus and minus their standard deviations over random subsets; None without these."""
-    if not any("deviation" in result.details for result in own):
-        return None
-    values, spread = numbers(result.value for result in own), [result.details.get("deviation", 0.0) for result in own]
-    low, high = ([value + sign * each for value, each in zip(values, spread, strict=True)] for sign in (-1, 1))
-    return low, high
 
 
 def _panels(over: Mapping[str, Sequence[str]], *, all_combinations: bool) -> list[tuple[str, dict[str, str]]]:
