@@ -101,7 +101,7 @@ def pictures_of(report: Report) -> tuple[Picture, ...]:
 
 def deliver(
     report: Report | Diff,
-    output: study_options.AnyReportOptions | study_options.PrintedReportOptions,
+    output: study_options.AnyReportOptions,
     build: Callable[[Any], Document] | None = None,
     pictures: Callable[[], Iterable[Picture]] | None = None,
 ) -> None:
@@ -113,7 +113,7 @@ def deliver(
     deliver_text(render(report, output.format, build or report_document, legend=legend, pictures=shown), output)
 
 
-def deliver_text(text: str, output: study_options.AnyReportOptions | study_options.PrintedReportOptions) -> None:
+def deliver_text(text: str, output: study_options.AnyReportOptions) -> None:
     """Print a text, or write it to its output file."""
     if output.output and output.output not in STDOUT:
         from calcheck.storage.atomic_write import write_text

@@ -99,8 +99,14 @@ class Measured(NamedTuple):
             return size_text(self.level, estimate)
         if each.metric == BIAS:
             return bias_text(estimate)
-        shown, key = estimate.p is not None and estimate.p <= alpha, key_of(each.metric, each.options)
-        text = local_text(key[1], each.options["along"], estimate, shown=shown)
+        key, along = key_of(each.metric, each.options), each.options["along"]
+        is_scale, words = key[1] == "scale", ALONG.get(along, ("", f"from one {along} to another"))[1]
+        what, p = "uncertainties" if is_scale else "predictions", estimate.p
+        text, shown = f"no error of the {what} {words} is shown", p is not None and p <= alpha
+        if p is not None and shown:
+            sizes = (estimate.low, estimate.value)
+            least, typical = (f"{100 * size:.2g} %" if is_scale else f"{size:.2g} std" for size in sizes)
+            text = f"{what} are off by at least {least} {words}, typically {typical} (p {format_p(p)})"
         return text + self._ranking(shown=shown) if key == ("ranking", "scale") else text
 
     def _shape(self, main: Result, tolerance: float) -> Effect:
@@ -219,16 +225,6 @@ def bias_text(found: Estimate) -> str:
     low, high = sorted((sign * found.low, sign * found.high))
     size = f"{abs(found.value):.2g} ({low:.2g}–{high:.2g})"
     return f"targets are {size} predicted standard deviations {side} the predictions on average"
-
-
-def local_text(kind: Kind | None, along: str, found: Estimate, *, shown: bool) -> str:
-    """Return the sentence about how uncertainties or means are off from row to row."""
-    what = "uncertainties" if kind == "scale" else "predictions"
-    words = ALONG.get(along, ("", f"from one {along} to another"))[1]
-    if not shown:
-        return f"no error of the {what} {words} is shown"
-    sizes = [f"{100 * each:.2g} %" if kind == "scale" else f"{each:.2g} std" for each in (found.low, found.value)]
-    return f"{what} are off by at least {sizes[0]} {words}, typically {sizes[1]} (p {format_p(found.p or 0.0)})"
 
 
 def _estimate(key: Key, each: Result, p_values: Mapping[Key, float]) -> Estimate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -112,16 +112,14 @@ class KernelMetric(GenerativeMetric[FitT]):
             return gamma
         return gamma * self.target_kernel.unit_gamma(y, predictive)
 
-    def replicate_bandwidths(self, gamma: Values, predictive: Predictive) -> Callable[[Values], Values | None]:
-        """Return the function of targets (p, t) that returns the gamma (t,) of a replicate; None if it is undefined."""
-        if self.target_kernel.replicates_share_scale:
-            return lambda _: gamma
-        return lambda y: bandwidths.bandwidths_or_none(self.bandwidths, y[:, None], predictive)
-
     def data_sets(self, simulation: NullSimulator, gamma: Values, predictive: Predictive, run: Run) -> DataSets:
         """Return the data and its replicates, given the scale of the kernel on targets of the data, (t,)."""
+
+        def gamma_of(y: Values) -> Values | None:  # Of a replicate (p, t); None if it is undefined
+            shared = self.target_kernel.replicates_share_scale
+            return gamma if shared else bandwidths.bandwidths_or_none(self.bandwidths, y[:, None], predictive)
+
         replicates = simulation.with_predictive(predictive)
-        gamma_of = self.replicate_bandwidths(gamma, predictive)
         return joint.DataSets(simulation.rows, replicates, gamma_of, predictive, self.target_kernel, run)
 
     def describe_targets(self, gamma: Values, repeats: int) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from calcheck.result_details import FactorAtLevel, WidthFactorDetails
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
-    from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
     from calcheck.inference.order_statistics import WeightedOrder
     from calcheck.predictions import Predictions, Source
@@ -308,7 +307,11 @@ class WidthFactor(LevelOption, OrderedMetric):
         """Return the factors at the levels that show the shape, and that of split conformal prediction."""
         level, factors, predictive = self.level_of(rows.predictive), [], rows.distributions()
         own, members, base = self._order(found, None), self._members(rows), width.level_unit(predictive, level)
-        for other in _known_levels(predictive, level):
+        levels = {level, *LEVELS}  # As far as they are stated
+        if predictive.interval_levels is not None or predictive.quantile_levels is not None:
+            stated = np.array(stated_levels(predictive))
+            levels = {level, *(each for each in LEVELS if (np.abs(stated - each) <= LEVEL_TOLERANCE).any())}
+        for other in sorted(levels):
             unit, fixed = width.level_unit(predictive, other), found.fixed
             if base is None or unit is None:
                 order = order_statistics.WeightedOrder.from_ties(
@@ -353,11 +356,3 @@ def _members_of(terms: Iterable[str]) -> list[str]:
 def _plain(fixed: dict[str, Values]) -> dict[str, Values]:
     """Return what is no mean by its names, also of a weighted metric."""
     return {name.removeprefix(FIXED): each for name, each in fixed.items()}
-
-
-def _known_levels(predictive: Predictive, level: float) -> list[float]:
-    """Return the levels at which factors are reported: those of the shape, as far as they are stated."""
-    if predictive.interval_levels is None and predictive.quantile_levels is None:
-        return sorted({level, *LEVELS})
-    stated = stated_levels(predictive)
-    return sorted({level, *(each for each in LEVELS if any(abs(each - own) <= LEVEL_TOLERANCE for own in stated))})

@@ -311,18 +311,6 @@ class ConvertOptions:
 
 
 @dataclass(frozen=True)
-class PrintedReportOptions:
-    """Options for the format of a report that is written to standard output only."""
-
-    format: str = option("table", "Format of the report.", choices=format_names("report"))
-    quiet: bool = option(default=False, text="Omit the legend below the table.")
-
-    @property
-    def output(self) -> None:
-        """No output file."""
-
-
-@dataclass(frozen=True)
 class PointwiseOptions:
     """Options for the output of per-row results."""
 

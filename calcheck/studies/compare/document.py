@@ -127,12 +127,15 @@ def _better(results: Sequence[Result]) -> str:
 def _notes(report: Report) -> list[str]:
     """Return the notes: each warning once, with its metrics and models unless it applies to all."""
     datasets = list(dict.fromkeys(map(dataset_of, report.results)))
+    several = len(_models(report)) > 2  # noqa: PLR2004 - two have one difference
     by_text: dict[str, dict[str, dict[str, list[str]]]] = {}
     for result in report.results:
         for message in result.warnings:
             if is_difference(result) or message.code not in NOT_SHOWN:
-                by = by_text.setdefault(message.text, {}).setdefault(dataset_of(result), {})
-                by.setdefault(_called(report, result), []).append(result.metric)
+                by, called = by_text.setdefault(message.text, {}).setdefault(dataset_of(result), {}), model_of(result)
+                if is_difference(result):
+                    called = f"difference of {called}" if several else "difference"
+                by.setdefault(called, []).append(result.metric)
     lines = []
     for note, found in by_text.items():
         groups = list(found.values())
@@ -149,14 +152,6 @@ def _note(report: Report, note: str, by: dict[str, list[str]]) -> str:
         every = {result.metric for result in report.results}
         return note if set(metrics[0]) == every else f"{', '.join(metrics[0])}: {note}"
     return f"{'; '.join(', '.join([model, *names]) for model, names in by.items())}: {note}"
-
-
-def _called(report: Report, result: Result) -> str:
-    """Return the model, or what a difference is called: of several differences, by its model."""
-    if not is_difference(result):
-        return model_of(result)
-    several = len(_models(report)) > 2  # noqa: PLR2004 - two have one difference
-    return f"difference of {model_of(result)}" if several else "difference"
 
 
 PERCENT = 100

@@ -83,13 +83,14 @@ def summarize(rows: Predictions, times: AnyArray, horizons: Integers, run: Run) 
     keys ^= mix(occurrences(keys))
     u = randomized_pit(rows, RowRandom(keys).random(len(keys)))
     group, count = group.reshape(len(u)), pairs.shape[1]
+    components = np.stack([component(degree)(u) for degree in range(1, COMPONENTS + 1)], axis=1)
     return History(
         times=steps[pairs[0]],
         horizons=pairs[1].astype(np.int64),
         rows=counts.astype(np.int64),
         log_densities=log_mean_densities(u, group, count, are_impossible(rows)),
         means=group_means(jumper_values(u), group, count),
-        components=group_means(component_values(u), group, count),
+        components=group_means(components, group, count),
     )
 
 
@@ -149,11 +150,6 @@ def group_means(values: Values, group: Indices, count: int) -> Values:
 def jumper_values(u: Values) -> Values:
     """Return the values on which the simple jumpers bet, (n, 2): u, and |2u - 1|. Both are uniform if u is."""
     return np.stack([u, np.abs(2 * u - 1)], axis=1)
-
-
-def component_values(u: Values) -> Values:
-    """Return the components of PIT values, (n, 4): bias, dispersion, skewness and tails."""
-    return np.stack([component(degree)(u) for degree in range(1, COMPONENTS + 1)], axis=1)
 
 
 BETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # Slopes of the bets of a simple jumper

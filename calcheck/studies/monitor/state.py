@@ -56,9 +56,18 @@ def join_states(states: Sequence[MonitorState]) -> MonitorState:
     """Return the state after the rows of several states, which follow each other in time."""
     first = states[0]
     for other in states[1:]:
-        if difference := _difference(first, other):
-            msg = f"{file_name(first.input)} and {file_name(other.input)} cannot be monitored together: {difference}"
-            raise OptionError(msg)
+        for what, one, two in (
+            ("time columns", first.options.time, other.options.time),
+            ("horizons", first.options.horizon, other.options.horizon),
+            ("windows", *(each.options.window or "the default" for each in (first, other))),
+            ("predictive distributions", first.input.predictive, other.input.predictive),
+            ("metrics", [repr(each) for each in first.metrics], [repr(each) for each in other.metrics]),
+            ("computed columns", sorted(first.windows.sums), sorted(other.windows.sums)),
+            ("seeds", first.seed, other.seed),
+        ):
+            if one != two:
+                files = f"{file_name(first.input)} and {file_name(other.input)}"
+                raise OptionError(f"{files} cannot be monitored together: their {what} differ, {one} and {two}")
     history = concatenate([(file_name(each.input), each.history) for each in states])
     windows, horizons = first.windows, first.horizons
     for other in states[1:]:
@@ -83,22 +92,6 @@ def join_states(states: Sequence[MonitorState]) -> MonitorState:
 def file_name(read: Input) -> str:
     """Return the name of the last file of an input, for messages."""
     return read.files[-1].path if read.files else "the rows before"
-
-
-def _difference(first: MonitorState, other: MonitorState) -> str:
-    """Return how the settings of two states differ, or ""."""
-    for what, one, two in (
-        ("time columns", first.options.time, other.options.time),
-        ("horizons", first.options.horizon, other.options.horizon),
-        ("windows", *(each.options.window or "the default" for each in (first, other))),
-        ("predictive distributions", first.input.predictive, other.input.predictive),
-        ("metrics", [repr(each) for each in first.metrics], [repr(each) for each in other.metrics]),
-        ("computed columns", sorted(first.windows.sums), sorted(other.windows.sums)),
-        ("seeds", first.seed, other.seed),
-    ):
-        if one != two:
-            return f"their {what} differ, {one} and {two}"
-    return ""
 
 
 SIMPLE = ("seed", "null_metrics", "skipped", "warnings")  # Fields that are JSON in the header of a file

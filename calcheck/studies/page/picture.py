@@ -7,7 +7,7 @@ import numpy as np
 from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Intervals, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.core.number_text import percent
 from calcheck.regions import maps
-from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, Quantity, RegionMap, histogram_limits, quantities
+from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, RegionMap, histogram_limits, quantities
 from calcheck.render.metric_pictures import CLEAR, outline
 from calcheck.statistics.curves import RowIntervals
 from calcheck.typing import Values
@@ -39,7 +39,11 @@ def _panels(shown: RowIntervals, share: str) -> Iterator[Panel]:
         yield _intervals(shown, shown.along, Axis(shown.along_name), name, f"along {shown.along_name}")
     if shown.y is not None:
         yield _intervals(shown, shown.ranks, Axis("rank of the target"), name, "in order of the targets")
-        yield _errors(shown, share)
+        width, limits = shown.half_width, Axis(f"half the width of the {share} interval [y]")
+        ends = [0.0, float(width.max())]
+        lines = (Line(ends, [0.0, sign * ends[1]], dashed=True) for sign in (1, -1))
+        points = Points(width.tolist(), shown.errors.tolist(), OBSERVED_TARGETS)
+        yield Panel((*lines, points), limits, Axis("target − prediction [y]"), "errors by width")
 
 
 def _intervals(shown: RowIntervals, x: Values, axis: Axis, name: str, title: str) -> Panel:
@@ -47,19 +51,6 @@ def _intervals(shown: RowIntervals, x: Values, axis: Axis, name: str, title: str
     predicted = Points(x.tolist(), shown.center.tolist(), name, shown.low.tolist(), shown.high.tolist())
     observed = () if shown.y is None else (Points(x.tolist(), shown.y.tolist(), OBSERVED_TARGETS),)
     return Panel((predicted, *observed), axis, Y, title)
-
-
-def _errors(shown: RowIntervals, share: str) -> Panel:
-    """Return a panel of errors against half the widths, with the limits of the intervals as lines."""
-    width = shown.half_width
-    ends = [0.0, float(width.max())]
-    limits = (Line(ends, [0.0, sign * ends[1]], dashed=True) for sign in (1, -1))
-    return Panel(
-        (*limits, Points(width.tolist(), shown.errors.tolist(), OBSERVED_TARGETS)),
-        Axis(f"half the width of the {share} interval [y]"),
-        Axis("target − prediction [y]"),
-        "errors by width",
-    )
 
 
 def map_picture(found: RegionMap) -> Picture:
@@ -144,19 +135,18 @@ def histogram_picture(total: GroupSums, confidence: float) -> Picture | None:
 
 def group_picture(groups: ColumnGroups) -> Picture:
     """Return the picture of a table about groups: their values, with the limits of right models."""
-    panels = tuple(_group_panel(each, groups) for each in quantities(groups.sums, groups.confidence))
-    title = f"Groups by {groups.column}"
-    if any(isinstance(mark, Intervals) for panel in panels for mark in panel.marks):
-        return Picture(panels, title, "A right model: the points are inside the bars.", f"{title}, with their limits.")
-    return Picture(panels, title, "There are no limits of right models.", f"{title}, without limits.")
-
-
-def _group_panel(quantity: Quantity, groups: ColumnGroups) -> Panel:
+    found = quantities(groups.sums, groups.confidence)
     place = [float(number) for number in range(len(groups.names))]
-    name = f"{percent(groups.confidence)} of {PERFECT}"
-    marks: list[Mark] = []
-    if quantity.limits is not None:
-        low, high = quantity.limits
-        marks.append(Intervals(place, low.tolist(), high.tolist(), name))
-    marks.append(Points(place, quantity.values.tolist(), "observed"))
-    return Panel(tuple(marks), Axis(groups.column, names=groups.names), Axis(quantity.name))
+    panels = []
+    for each in found:
+        marks: list[Mark] = []
+        if each.limits is not None:
+            low, high = (limit.tolist() for limit in each.limits)
+            marks.append(Intervals(place, low, high, f"{percent(groups.confidence)} of {PERFECT}"))
+        marks.append(Points(place, each.values.tolist(), "observed"))
+        panels.append(Panel(tuple(marks), Axis(groups.column, names=groups.names), Axis(each.name)))
+    title = f"Groups by {groups.column}"
+    expected, text = "There are no limits of right models.", f"{title}, without limits."
+    if any(each.limits is not None for each in found):
+        expected, text = "A right model: the points are inside the bars.", f"{title}, with their limits."
+    return Picture(tuple(panels), title, expected, text)

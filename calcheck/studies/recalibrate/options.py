@@ -9,7 +9,7 @@ from calcheck.recalibration.cross_validation import Score
 from calcheck.recalibration.features import STD
 from calcheck.recalibration.methods import AUTO, NONE, STEPS, FitOptions, Method
 from calcheck.studies import Study, group
-from calcheck.studies.options import COLUMNS, ENGINE, FILE, INFERENCE, OVERWRITTEN, PLOT, SEED, PrintedReportOptions
+from calcheck.studies.options import COLUMNS, ENGINE, FILE, INFERENCE, OVERWRITTEN, PLOT, REPORT, SEED
 
 MIN_FOLDS, MOST_FOLDS = 2, 100
 
@@ -125,7 +125,7 @@ RECALIBRATE = Study(
         group("Correction", RecalibrationOptions, CorrectionOptions),
         COLUMNS,
         INFERENCE,
-        group("Output", PrintedReportOptions),
+        REPORT.omit("output"),
         PLOT,
         SEED,
         ENGINE,

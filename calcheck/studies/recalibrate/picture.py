@@ -10,7 +10,6 @@ from calcheck.render.metric_pictures import numbers
 from calcheck.render.numbers_and_notes import name_with_unit
 
 if TYPE_CHECKING:
-    from calcheck.recalibration.corrections import StepCurve
     from calcheck.recalibration.methods import RecalibrationMap
     from calcheck.report import Report, Result
 
@@ -41,7 +40,11 @@ def _panels(report: Report, found: RecalibrationMap) -> Iterator[Panel]:
                 marks.append(Line([point["level"] for point in points], gaps, str(result.slice["stage"])))
             yield Panel(tuple(marks), Axis("level"), Axis("share below − level"), f"quantile reliability, {rows}")
     for step in found.steps:
-        yield from (_correction(curve, step.kind) for curve in step.curves())
+        for curve in step.curves():
+            ends = [float(curve.x[0]), float(curve.x[-1])]
+            unchanged = Line(ends, ends, dashed=True) if curve.unchanged is None else Rule(y=curve.unchanged)
+            line = Line(curve.x.tolist(), curve.y.tolist(), "correction")
+            yield Panel((unchanged, line), Axis(curve.x_label), Axis(curve.y_label), step.kind)
 
 
 def _choice(differences: Sequence[Result], chosen: str) -> Panel:
@@ -54,11 +57,3 @@ def _choice(differences: Sequence[Result], chosen: str) -> Panel:
     points = Points(values, places, "", low, high, horizontal=True)
     label = f"change of {name_with_unit(differences[0])}"
     return Panel((Rule(x=0), points), Axis(label), Axis(names=names), "methods, out of fold")
-
-
-def _correction(curve: StepCurve, method: str) -> Panel:
-    """Return the panel of a step, with what would change nothing."""
-    ends = [float(curve.x[0]), float(curve.x[-1])]
-    unchanged: Mark = Line(ends, ends, dashed=True) if curve.unchanged is None else Rule(y=curve.unchanged)
-    line = Line(curve.x.tolist(), curve.y.tolist(), "correction")
-    return Panel((unchanged, line), Axis(curve.x_label), Axis(curve.y_label), method)

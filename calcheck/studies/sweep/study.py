@@ -86,51 +86,35 @@ def run(request: Request) -> Report:
     of_samples = metric_of_samples(metric) if compares_samples else None
     if options.grid is not None and not (of_samples and of_samples.info.conditional):
         raise OptionError("--grid sets the evaluation points of two samples: pass --metric mcmd")
-    if of_samples is not None:
-        return _run_samples(request, options, of_samples, varied)
-    may_be_samples = hasattr(metric, "of_samples") and len(request.data("files") or ()) == 2  # noqa: PLR2004 - two samples
-    models = request.models([metric], _require_predictions if may_be_samples else None)[""]
-    _require_few_panels(request, options, varied)
-    with request.run() as run, _samples_hint() if may_be_samples else nullcontext():
-        return sweep(
-            models, metric, varied, all_combinations=options.all_combinations, subsets=options.subsets, run=run
-        )
-
-
-def _run_samples(
-    request: Request, options: SweepOptions, metric: Metric[Any], varied: Sequence[SweptSetting]
-) -> Report:
-    """Return the report of a metric of two samples over its settings."""
-    files = request.data("files")
-    if len(files) != 2 or options.names is not None:  # noqa: PLR2004 - two samples
-        asked = "--two-samples" if options.two_samples else f"--metric {metric.info.name}"
-        raise OptionError(f"{asked} compares two samples: pass two files, without --names")
-    request.refuse((ColumnOptions,), "two samples", "remove it", SAMPLES.only)
-    samples = PooledSamples(*request.open_samples(*files))
-    _require_few_panels(request, options, varied)
-    with request.run() as run:
-        if options.grid is not None:
-            require_grid(options.grid, at=False)
-        x = samples.predictions().x
-        single = metric.info.conditional and x is not None and x.shape[1] == 1
-        name = samples.first.input_info().columns.get("x", "x")
-        at = grid_of(samples, options.grid or GRID, name) if single or options.grid is not None else None
-        return sweep(
-            [Model("samples", samples)],
-            metric,
-            varied,
-            all_combinations=options.all_combinations,
-            subsets=options.subsets,
-            at=at,
-            run=run,
-        )
-
-
-def _require_few_panels(request: Request, options: SweepOptions, varied: Sequence[SweptSetting]) -> None:
-    """Raise, before computing, if an output cannot be written, or a picture would have too many panels."""
+    samples, files = None, request.data("files") or ()
+    may_be_samples = of_samples is None and hasattr(metric, "of_samples") and len(files) == 2  # noqa: PLR2004
+    if of_samples is None:
+        models = request.models([metric], _require_predictions if may_be_samples else None)[""]
+    else:
+        if len(files) != 2 or options.names is not None:  # noqa: PLR2004
+            asked = "--two-samples" if options.two_samples else f"--metric {of_samples.info.name}"
+            raise OptionError(f"{asked} compares two samples: pass two files, without --names")
+        request.refuse((ColumnOptions,), "two samples", "remove it", SAMPLES.only)
+        samples = PooledSamples(*request.open_samples(*files))
+        models = [Model("samples", samples)]
     request.require_outputs()
+    combined = options.all_combinations
     if request.draws:
-        require_few_panels({each.name: each.description for each in varied}, all_combinations=options.all_combinations)
+        require_few_panels({each.name: each.description for each in varied}, all_combinations=combined)
+    with request.run() as run, _samples_hint() if may_be_samples else nullcontext():
+        at = None if samples is None else _grid(samples, options.grid, conditional=metric.info.conditional)
+        subsets = options.subsets
+        return sweep(models, of_samples or metric, varied, all_combinations=combined, subsets=subsets, at=at, run=run)
+
+
+def _grid(samples: PooledSamples, points: int | None, *, conditional: bool) -> Source | None:
+    """Return the evaluation points of a conditional metric of two samples; None for their own inputs."""
+    if points is not None:
+        require_grid(points, at=False)
+    x = samples.predictions().x
+    single = conditional and x is not None and x.shape[1] == 1
+    name = samples.first.input_info().columns.get("x", "x")
+    return grid_of(samples, points or GRID, name) if single or points is not None else None
 
 
 def _require_predictions(source: Any) -> None:
