@@ -97,6 +97,9 @@ class SavedStateOptions:
     )
 
 
+FILES = "Predictions in the order of time: files, folders or quoted patterns, and states of earlier runs."
+OPTIONS = group("Monitor", MonitorOptions, ToleranceOptions, WindowMetricOptions)
+REPORT, STATE = group("Output", GateReportOptions), group("Output", SavedStateOptions)
 MONITOR = Study(
     "monitor",
     """Tell whether a model is still calibrated, by an e-value that may be looked at as often as you like.
@@ -105,25 +108,8 @@ MONITOR = Study(
     of predictions, and states of earlier runs, follow each other in time.
     """,
     "study.run",
-    arguments=(
-        Argument(
-            "files",
-            "FILE",
-            "Predictions in the order of time: files, folders or quoted patterns, and states of earlier runs.",
-            list[str],
-        ),
-    ),
-    groups=(
-        group("Monitor", MonitorOptions, ToleranceOptions, WindowMetricOptions),
-        group("Rules", RuleOptions),
-        COLUMNS.omit("level"),
-        REFERENCE,
-        group("Output", GateReportOptions),
-        PLOT,
-        group("Output", SavedStateOptions),
-        SEED,
-        ENGINE,
-    ),
+    arguments=(Argument("files", "FILE", FILES, list[str]),),
+    groups=(OPTIONS, group("Rules", RuleOptions), COLUMNS.omit("level"), REFERENCE, REPORT, PLOT, STATE, SEED, ENGINE),
     document="document.monitor_blocks",
     picture="picture.monitor_picture",
     example="calcheck monitor preds.parquet --time date --window 7D --plot monitor.svg",

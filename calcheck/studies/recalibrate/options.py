@@ -111,6 +111,7 @@ class CorrectionOptions:
             )
 
 
+OPTIONS = group("Correction", RecalibrationOptions, CorrectionOptions)
 RECALIBRATE = Study(
     "recalibrate",
     """Find which correction of the uncertainties helps, and apply it to other predictions.
@@ -121,15 +122,7 @@ RECALIBRATE = Study(
     """,
     "study.run",
     arguments=(FILE,),
-    groups=(
-        group("Correction", RecalibrationOptions, CorrectionOptions),
-        COLUMNS,
-        INFERENCE,
-        REPORT.omit("output"),
-        PLOT,
-        SEED,
-        ENGINE,
-    ),
+    groups=(OPTIONS, COLUMNS, INFERENCE, REPORT.omit("output"), PLOT, SEED, ENGINE),
     document="document.recalibration_blocks",
     picture="picture.recalibration_picture",
     example="calcheck recalibrate val.parquet --to test.parquet -o corrected.parquet",

@@ -44,6 +44,7 @@ class SweepOptions:
         require_count_option("subsets", self.subsets, MAX_SUBSETS)
 
 
+METRIC = Group("Metric", metrics=(*METRICS, *TWO_SAMPLE_METRICS)).omit("level")
 SWEEP = Study(
     "sweep",
     "Show how a metric, and the ranking of models by it, changes with its settings and the number of rows.",
@@ -57,12 +58,7 @@ SWEEP = Study(
             list[str],
         ),
     ),
-    groups=(
-        group("Sweep", SweepOptions),
-        Group("Metric", metrics=(*METRICS, *TWO_SAMPLE_METRICS)).omit("level"),
-        COLUMNS,
-        *OUTPUTS,
-    ),
+    groups=(group("Sweep", SweepOptions), METRIC, COLUMNS, *OUTPUTS),
     document="document.sweep_blocks",
     picture="picture.sweep_picture",
     example="calcheck sweep a.parquet b.parquet --vary lambda=0.001..1",

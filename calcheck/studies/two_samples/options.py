@@ -50,24 +50,13 @@ FILES = (
     Argument("a", "A", "File of the first sample, with inputs and targets; - reads standard input."),
     Argument("b", "B", "File of the second sample; its inputs may differ from those of A."),
 )
-PERMUTATIONS = group("Inference", PermutationOptions)
+ROWS, PERMUTATIONS = group("Rows", GridOptions), group("Inference", PermutationOptions)
 MCMD = Study(
     "mcmd",
     "Compare the conditional distributions of two samples of inputs and targets, at each input.",
     "study.run_mcmd",
     arguments=FILES,
-    groups=(
-        group("Metric", Mcmd),
-        SAMPLES,
-        group("Rows", GridOptions),
-        PERMUTATIONS,
-        SIGNIFICANCE,
-        REPORT,
-        POINTWISE,
-        PLOT,
-        SEED,
-        ENGINE,
-    ),
+    groups=(group("Metric", Mcmd), SAMPLES, ROWS, PERMUTATIONS, SIGNIFICANCE, REPORT, POINTWISE, PLOT, SEED, ENGINE),
     example="calcheck mcmd a.parquet b.parquet --inputs x",
 )
 MMD = Study(
