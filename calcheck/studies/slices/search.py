@@ -14,8 +14,8 @@ from calcheck.conclusion import unjudged_conclusion
 from calcheck.core import __version__
 from calcheck.core.filter_conditions import Condition
 from calcheck.core.number_text import format_p
-from calcheck.dependence.clusters import DesignEffect, noticed_effect
-from calcheck.errors import DataError, Message, OptionError
+from calcheck.dependence.clusters import noticed_effect
+from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import TOLERANCE, data_warnings, fitted_metric
 from calcheck.execution.run import RandomStream, Run, run_settings
 from calcheck.inference.intervals import infer
@@ -48,31 +48,23 @@ class TreeSearch:
 
     def __init__(self, searched: SearchedRows, depth: int) -> None:
         self.searched, self.depth = searched, depth  # Maximum number of splits above a leaf
-
-    @cached_property
-    def trees(self) -> Trees:
-        """How trees are grown, with the variances of the scores over the data and all replicates."""
-        squares, count = np.zeros((len(self.searched.rows), 2)), 0
-        for scores in self.searched.scores("variances: replicates"):
+        squares, count = np.zeros((len(searched.rows), 2)), 0
+        for scores in searched.scores("variances: replicates"):
             squares += scores**2
             count += 1
-        return Trees(self.searched.partitions, squares / count, self.depth, self.searched.min_rows)
-
-    @cached_property
-    def _grown(self) -> tuple[list[Node], Values]:
-        """The nodes of the data; largest excess of a node, and largest gain of a split, by data set, (1 + R, 2)."""
-        grown: list[Node] = []
+        self.trees = Trees(searched.partitions, squares / count, depth, searched.min_rows)
+        self.grown: list[Node] = []  # The nodes of the data
         largest: list[tuple[float, float]] = []
-        for scores in self.searched.scores("trees: replicates"):
+        for scores in searched.scores("trees: replicates"):
             nodes = self.trees.grow(scores)
-            grown = grown or nodes
+            self.grown = self.grown or nodes
             largest.append((float(self.trees.excess(nodes).max()), float(self.trees.gains(nodes).max())))
-        return grown, np.array(largest)
+        self.largest = np.array(largest)  # (1 + R, 2), excess of a node and gain of a split, by data set
 
     @cached_property
     def nodes(self) -> list[Node]:
         """The nodes of the pruned tree, depth first."""
-        grown, _ = self._grown
+        grown = self.grown
         split, children = self._kept(grown), dict[int | None, list[int]]()
         for place, node in enumerate(grown):
             children.setdefault(node.parent, []).append(place)
@@ -89,13 +81,13 @@ class TreeSearch:
 
     def _p_values(self, nodes: Sequence[Node]) -> Values:
         """Return the p-values of nodes, (m,)."""
-        return region_scan.p_values_of(self.trees.excess(nodes).max(axis=1), self._grown[1][:, 0])
+        return region_scan.p_values_of(self.trees.excess(nodes).max(axis=1), self.largest[:, 0])
 
     def _kept(self, nodes: Sequence[Node]) -> set[int]:
         """Return the nodes whose split is kept."""
         confidence = self.searched.run.confidence
         significant = [rejects(float(p), confidence) for p in self._p_values(nodes)]
-        splits = region_scan.p_values_of(self.trees.gains(nodes), self._grown[1][:, 1])
+        splits = region_scan.p_values_of(self.trees.gains(nodes), self.largest[:, 1])
         kept: set[int] = set()
         for number in range(len(nodes)):
             above = _ancestors(nodes, number)
@@ -122,7 +114,7 @@ class TreeSearch:
     @property
     def p_value(self) -> float:
         """The p-value of the tree: that of the node that deviates most."""
-        return float(self._p_values(self._grown[0]).min())
+        return float(self._p_values(self.grown).min())
 
     def report(self) -> Report:
         """Return the report, with metrics that describe the leaves."""
@@ -155,7 +147,7 @@ class TreeSearch:
 
     def _conclude(self, results: Sequence[Result]) -> Conclusion:
         """Return what is wrong in which leaves."""
-        count = f"{len(self._grown[1]) - 1:,} trees of a perfect model"
+        count = f"{len(self.largest) - 1:,} trees of a perfect model"
         if rejects(self.p_value, self.searched.run.confidence):
             return concluded(with_p_values(fault_effects(results, self.searched.tolerance), results, count))
         p = format_p(self.p_value)
@@ -209,41 +201,24 @@ class RegionSearch:
 
     def __init__(self, searched: SearchedRows) -> None:
         self.searched, self.run = searched, searched.run
-
-    @cached_property
-    def scan(self) -> region_scan.Scan:
-        """The regions."""
-        return region_scan.Scan(self.searched.partitions, self.searched.min_rows)
-
-    @cached_property
-    def deviations(self) -> region_scan.Deviations:
-        """The deviations of all regions."""
-        found = self.scan.deviations(self.searched.scores("regions: replicates"))
-        if not found.regions:
-            least, rows = self.searched.min_rows, len(self.searched.rows)
+        self.scan = region_scan.Scan(searched.partitions, searched.min_rows)
+        self.deviations = self.scan.deviations(searched.scores("regions: replicates"))
+        if not self.deviations.regions:
+            least, rows = searched.min_rows, len(searched.rows)
             raise DataError(f"no region has {least} rows: there are {rows}, pass a smaller --min-rows")
-        return found
-
-    @cached_property
-    def _most_deviating(self) -> list[region_scan.Region]:
-        return self.deviations.most_deviating(1 - self.run.confidence, self.searched.options.most)
-
-    @cached_property
-    def regions(self) -> list[FoundRegion]:
-        """The regions that deviate most."""
-        scan, found = self.scan, self._most_deviating
-        rows = [np.flatnonzero(scan.mask(each)) for each in found]
-        return [
-            FoundRegion(scan.conditions(each), own, each.score, each.deviation, each.p_value)
-            for each, own in zip(found, rows, strict=True)
-        ]
+        self.found = self.deviations.most_deviating(1 - self.run.confidence, searched.options.most)
+        self.regions: list[FoundRegion] = []
+        for each in self.found:
+            own = np.flatnonzero(self.scan.mask(each))
+            region = FoundRegion(self.scan.conditions(each), own, each.score, each.deviation, each.p_value)
+            self.regions.append(region)
 
     def report(self) -> Report:
         """Return the report, with metrics that describe the regions."""
         first = self.regions[0]
         results = [result for region in self.regions for result in self.searched.results(region)]
         if results and self.run.curves:
-            results[0] = replace(results[0], curves=self._map(self._most_deviating[0]))
+            results[0] = replace(results[0], curves=self._map(self.found[0]))
         settings = {"regions": self.deviations.regions, "p_value": first.p_value, "detectable": self._detectable()}
         return self.searched.report(settings, results, self._conclude(first, results))
 
@@ -353,6 +328,9 @@ class SearchedRows:
         self.skipped = tuple(
             Skipped(metric=each.info.name, code="inapplicable", reason=reason) for each, reason in reasons if reason
         )
+        self.noticed = noticed_effect(self.rows)  # By what rows seem to depend on each other
+        dependent = () if self.noticed is None else (self.noticed.warning("The search for regions"),)
+        self.warnings = (*data_warnings(source, self.rows.predictive), *dependent)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -395,17 +373,6 @@ class SearchedRows:
         found = partition.search_columns(self.source, self.columns, self.options.bins, self.min_rows)
         found += [] if self.clusters is None else [self.clusters.partition]
         return tuple(each for each in found if len(each.bins) > 1) or tuple(found[:1])
-
-    @cached_property
-    def noticed(self) -> DesignEffect | None:
-        """By what rows seem to depend on each other."""
-        return noticed_effect(self.rows)
-
-    @cached_property
-    def warnings(self) -> tuple[Message, ...]:
-        """Warnings about the rows."""
-        dependent = () if self.noticed is None else (self.noticed.warning("The search for regions"),)
-        return (*data_warnings(self.source, self.rows.predictive), *dependent)
 
     def scores(self, stage: str) -> Iterator[Values]:
         """Yield the scores of the rows, (n, 2): of the data, then of each replicate."""
