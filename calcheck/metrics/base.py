@@ -143,11 +143,9 @@ class SharesFit(RefitsReplicates, Protocol):
     @property
     def fit_key(self) -> tuple[Any, ...]:
         """The options that the shared part of a fit depends on; metrics with equal keys can share it."""
-        ...
 
     def plan(self, fit: Any, metrics: Sequence[Metric[Any]], models: int) -> None:
         """Prepare a fit that several metrics of ``models`` models will share."""
-        ...
 
 
 @runtime_checkable
@@ -156,7 +154,6 @@ class Conditional(Protocol[FitT]):
 
     def at_inputs(self, fit: FitT, source: Source) -> FitT:
         """Return the fit, to be evaluated at the inputs of another source."""
-        ...
 
 
 @runtime_checkable
@@ -165,7 +162,6 @@ class ComparesOutcomes(Protocol):
 
     def outcomes(self, source: Source) -> Source:
         """Return a source with the outcome as target, and its predictive distributions; or the same source."""
-        ...
 
 
 @runtime_checkable
@@ -174,7 +170,6 @@ class HasMeasure(Protocol):
 
     def measure(self, predictive: Predictive) -> str:
         """Return what the likelihoods of distributions are."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,6 @@ class Allowed(Protocol):
 
     def gate(self, now: Result, stored: Result) -> Gate:
         """Return the gate that compares a result with the stored one."""
-        ...
 
 
 def compare_with_baseline(report: Report, base: Sequence[Result], allowed: Allowed) -> tuple[Gate, ...]:

@@ -447,27 +447,16 @@ class _Groups:
     def _intervals(
         self, group: _Group, line: Sequence[metric_protocol.FittedMetric[Metric[Any]]]
     ) -> Iterator[metric_protocol.IntervalInference]:
-        """Yield the intervals of the metrics of a group; none for those without a value."""
-        known = [each for each in line if each.rows.columns or each.rows.terms]
-        found = iter(self._inferred(group, known))
-        unjudged = bool(self._unjudged(group))
+        """Yield the intervals of the metrics of a group; none for those without a value, or with too few clusters."""
+        known, quiet = [each for each in line if each.rows.columns or each.rows.terms], self.run.quiet()
+        within = None if self.clusters is None else clusters_within(self.clusters, group.rows)
+        has_few_clusters = self.clusters is not None and within is None
+        found = iter(infer(known, replace(quiet, resamples=0) if has_few_clusters else quiet, within))
         for each in line:
             own = next(found) if each in known else metric_protocol.IntervalInference()
-            yield replace(own, p_value=None) if unjudged else own
-
-    def _inferred(self, group: _Group, found: Sequence[Fitted]) -> Sequence[metric_protocol.IntervalInference]:
-        """Return the intervals of the metrics of a group; none if it has too few clusters."""
-        quiet = self.run.quiet()
-        within = None if self.clusters is None else clusters_within(self.clusters, group.rows)
-        if self.clusters is None or within is not None:
-            return infer(found, quiet, within)
-        inferred = infer(found, replace(quiet, resamples=0))
-        return [
-            replace(own, low=None, high=None, interval=None)
-            if isinstance(each.metric, metric_protocol.HasLimits)
-            else own
-            for each, own in zip(found, inferred, strict=True)
-        ]
+            if has_few_clusters and isinstance(each.metric, metric_protocol.HasLimits):
+                own = replace(own, low=None, high=None, interval=None)
+            yield replace(own, p_value=None) if self._unjudged(group) else own
 
     def _unjudged(self, group: _Group) -> str:
         """Return why a group is not judged; "" if it is."""
