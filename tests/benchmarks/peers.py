@@ -4,7 +4,7 @@ Needs an environment of its own, with this repository on PYTHONPATH:
 
     python -m venv peers
     peers/bin/pip install uncertainty-toolbox==0.1.1 netcal==1.4 MAPIE==1.6 scoringrules==0.10 model-diagnostics==1.5
-    peers/bin/pip install pyarrow pandas typer rich pydantic array-api-compat threadpoolctl
+    peers/bin/pip install covmetrics==0.1.2 pyarrow pandas typer rich pydantic array-api-compat threadpoolctl
     PYTHONPATH=. peers/bin/python -m tests.benchmarks.peers
 
 Each model predicts 442 normal distributions. Targets are drawn from them; with a standard deviation of 4/3 of the
@@ -36,7 +36,8 @@ def predictions(factor):
 def numbers(frame):
     """Yield what each package computes for a frame: its name and version, the measure, and the value."""
     import uncertainty_toolbox
-    from mapie.metrics.regression import regression_coverage_score, regression_ssc_score
+    from mapie.metrics.conditional import worst_slab_coverage
+    from mapie.metrics.regression import regression_coverage_score
     from model_diagnostics.calibration import compute_bias
     from netcal.metrics.regression import ENCE
     from scoringrules import crps_normal
@@ -49,7 +50,7 @@ def numbers(frame):
     yield "uncertainty-toolbox", "miscalibration area", found["miscal_area"]
     yield "netcal", "ENCE", float(np.squeeze(ENCE(10).measure((mean, std), y)))
     yield "mapie", "coverage of 90 % intervals", regression_coverage_score(y, limits)[0]
-    yield "mapie", "coverage of the worst of three bins by width", regression_ssc_score(y, limits, num_bins=3)[0]
+    yield "mapie", "coverage of the worst slab of x", worst_slab_coverage(frame[["x"]], y, y_intervals=limits)
     yield "scoringrules", "CRPS", crps_normal(y, mean, std).mean()
     yield "model-diagnostics", "p of the 95 % quantile", bias["p_value"][0]
 
