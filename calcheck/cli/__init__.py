@@ -1,5 +1,6 @@
 """The command-line interface."""
 
+import gc
 import os
 import sys
 import threading
@@ -7,6 +8,7 @@ import threading
 
 def main() -> None:
     """Run the program; an interrupt ends it without a traceback, also during imports."""
+    gc.disable()  # until a command starts: imports leave many objects and no garbage
     try:
         from calcheck.cli.app import run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import re
@@ -299,6 +300,9 @@ def with_default(help_option: Any) -> Any:
 
 def _run(function: Callable[..., None], context: typer.Context, **given: Any) -> None:
     """Call the function of a command; add the origin of configured options to its errors."""
+    if not gc.isenabled():  # objects of imports are not looked at again
+        gc.freeze()
+        gc.enable()
     settings = context.obj
     settings.warn_of_unknown_variables()
     with settings.with_provenance():
