@@ -83,9 +83,10 @@ class PairForm:
 
     def of_differences(self, differences: Values, norm: Values | None) -> float:
         """Return the form of features (n, q) times a matrix C (q, q), or of the features themselves."""
-        parts = (part @ differences[rows].astype(part.dtype) for rows, part in self.parts)
+        parts = (part @ differences[rows].astype(part.dtype, copy=False) for rows, part in self.parts)
         along = sum(parts, np.zeros((), np.float64))
-        products = along.T @ along - differences.T @ (self.diagonal[:, None] * differences)
+        diagonal = self.diagonal.astype(differences.dtype, copy=False)[:, None]
+        products = along.T @ along - differences.T @ (diagonal * differences)
         return float(np.trace(products) if norm is None else np.vdot(norm, products @ norm))
 
 

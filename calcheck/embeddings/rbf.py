@@ -27,7 +27,7 @@ from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.bandwidths import target_bandwidths, target_precisions
 from calcheck.linalg.gram import PivotedCholesky, psd_root, truncated_eigenbasis
-from calcheck.typing import Indices, Values
+from calcheck.typing import AnyArray, Indices, Values
 
 TOLERANCE = 1e-13  # Residual of an element's squared norm: far above rounding, far below what changes CCE
 TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # Tail mass outside the pool on each side; the first that fits is used
@@ -380,6 +380,7 @@ MAX_OCTAVES = 40  # Maximum log2 ratio of gammas: the spread of the targets then
 
 
 NODES = 256  # Nodes of a table per length scale: quadratic interpolation between them is accurate to 1e-8
+CACHED_ROWS = 1 << 12  # Rows of points whose features are interpolated together
 MOST_NODES = 1 << 15  # Maximum number of nodes
 NEXT = 0.3  # Distance of elements, in length scales, up to which they represent the points between them
 LOST = 1e-10  # Maximum share of the squared differences of targets and distributions outside of the directions
@@ -391,12 +392,14 @@ class FewDirections:
     """Scalar features along the few directions in which targets differ from their distributions."""
 
     def __init__(self, features: OutputFeatures, pool: Values, basis: Values) -> None:
-        """Tabulate features along directions (r, q); the pool (p,) is that of the features."""
+        """Tabulate features along directions (r, q) in single precision; the pool (p,) is that of the features."""
         self.basis, self._features, self._pool = basis, features, pool
         self._turned = la.solve_triangular(features.factor, self.basis, lower=True, trans="T", check_finite=False)
         self._step = float(1 / np.sqrt(2 * features.gamma[0])) / NODES
         nodes = int((pool[-1] - pool[0]) / self._step) + 2
-        self._table = self._at(pool[0] + self._step * np.arange(-1, nodes)) if nodes < MOST_NODES else None
+        self._table: AnyArray | None = None
+        if nodes < MOST_NODES:
+            self._table = self._at(pool[0] + self._step * np.arange(-1, nodes)).astype(np.float32)
 
     def of_points(self, points: Values) -> Values | None:
         """Return the features of points (p, 1), (p, q), interpolated; None if some are not represented."""
@@ -406,15 +409,22 @@ class FewDirections:
         between = (low <= u) & (u <= high) & (high - low <= NEXT * NODES * self._step)
         if not (between | (u == low) | (u == high)).all():
             return None
-        if self._table is None:
+        if (table := self._table) is None:
             return self._at(u)
         place = (u - self._pool[0]) / self._step
         nearest = np.rint(place)
-        away, node = (place - nearest)[:, None], nearest.astype(np.intp) + 1
-        found = np.take(self._table, node, axis=0) * (1 - away**2)
-        found += np.take(self._table, node - 1, axis=0) * (away * (away - 1) / 2)
-        found += np.take(self._table, node + 1, axis=0) * (away * (away + 1) / 2)
+        away, node = (place - nearest).astype(table.dtype)[:, None], nearest.astype(np.intp) + 1
+        weights = {0: 1 - away**2, -1: away * (away - 1) / 2, 1: away * (away + 1) / 2}
+        found = np.zeros((len(u), table.shape[1]), table.dtype)
+        for start in range(0, len(u), CACHED_ROWS):
+            rows = slice(start, start + CACHED_ROWS)
+            for step, weight in weights.items():
+                found[rows] += np.take(table, node[rows] + step, axis=0) * weight[rows]
         return np.asarray(found)
+
+    def of_features(self, features: Values) -> Values:
+        """Return features (n, r) along the directions, (n, q), in the precision of the table."""
+        return np.asarray(features @ self.basis, None if self._table is None else self._table.dtype)
 
     def _at(self, u: Values) -> Values:
         gamma, factor = self._features.pivots.kernels
@@ -511,8 +521,8 @@ class SharedFeatures:
         others = features.of_points(drawn) - np.tile(model[0][rows], (trials, 1))
         apart = np.concatenate([*(octave.before - mean for mean in model), others])
         along = FewDirections(features, pool, truncated_eigenbasis(apart.T @ apart, LOST)[1])
-        means = target_kernels.OfDistributions(self._data, lambda one: octave.means(one) @ along.basis)
-        return along, _BandwidthBin(features, octave.before @ along.basis, along.norm(self._data.gamma), means)
+        means = target_kernels.OfDistributions(self._data, lambda one: along.of_features(octave.means(one)))
+        return along, _BandwidthBin(features, along.of_features(octave.before), along.norm(self._data.gamma), means)
 
     def _mean(
         self,
