@@ -332,9 +332,10 @@ class _Columns:
     def squares(self, values: Values) -> list[Values]:
         """Return the squared norms of values (m, trials, q) in both kernels, (m, trials) each."""
         flat = values.reshape(-1, values.shape[2])
-        parts = [flat] if self.roots is None else [flat @ norm.astype(flat.dtype) for norm in self.roots]
-        found = [np.einsum("ij,ij->i", part, part).reshape(values.shape[:2]) for part in parts]
-        return found * 2 if self.roots is None else found
+        if self.roots is None:
+            return [np.einsum("ij,ij->i", flat, flat).reshape(values.shape[:2])] * 2
+        both = (flat @ np.hstack(self.roots).astype(flat.dtype)).reshape(*values.shape[:2], 2, -1)
+        return list(np.einsum("itkj,itkj->kit", both, both))
 
 
 @dataclass(eq=False)
