@@ -437,7 +437,7 @@ def subsample_rows(rows: Predictions, size: int, run: Run) -> Predictions:
 
 
 def _simulate(
-    computed: Sequence[metric_protocol.FittedMetric[Metric[Any]]],
+    computed: Sequence[Fitted],
     simulation: NullSimulator,
     clusters: Clusters | None,
     run: Run,
@@ -466,7 +466,7 @@ def _computed(
     simulation: NullSimulator,
     run: Run,
     referred: Referred | None,
-) -> metric_protocol.FittedMetric[Metric[Any]]:
+) -> Fitted:
     """Return a computed metric, with its null distribution if the metric simulates that itself."""
     stated = p_values_and_verdicts.StatedShape.from_predictive(source.predictions().predictive)
     with (
@@ -504,7 +504,7 @@ def _refusal(metric: Metric[Any]) -> Iterator[None]:
         raise RefusedError(f"{metric.info.name}: {error}") from error
 
 
-def _curves_at_inputs(computed: metric_protocol.FittedMetric[Metric[Any]], shown: Predictions, run: Run) -> CurveBands:
+def _curves_at_inputs(computed: Fitted, shown: Predictions, run: Run) -> CurveBands:
     """Return the curves of a metric that has a value at each input."""
     values, null, numbers = next(iter(computed.rows.columns.values())), computed.null, computed.rows.numbers
     at_inputs = None if null is None else null.at_inputs if null.at_sample is None else null.at_sample
@@ -513,15 +513,13 @@ def _curves_at_inputs(computed: metric_protocol.FittedMetric[Metric[Any]], shown
     return curves_at_inputs(shown if numbers is None else shown.take(numbers), values, at_inputs, run.curves_by)
 
 
-def _simulate_alone(computed: metric_protocol.FittedMetric[Metric[Any]], simulation: NullSimulator, run: Run) -> None:
+def _simulate_alone(computed: Fitted, simulation: NullSimulator, run: Run) -> None:
     """Compute the null distribution by the metric's own method, if it has one, and drop the fit."""
     metric = computed.metric
     if not isinstance(metric, SimulatesNull):
         return
 
-    def further(
-        _: Sequence[metric_protocol.FittedMetric[Metric[Any]]], data_sets: NullSimulator
-    ) -> list[metric_protocol.NullDistribution]:
+    def further(_: Sequence[Fitted], data_sets: NullSimulator) -> list[metric_protocol.NullDistribution]:
         found = metric.null_distribution(computed.fit, data_sets, run)
         return [] if found is None else [found]
 
@@ -538,7 +536,7 @@ def _simulate_alone(computed: metric_protocol.FittedMetric[Metric[Any]], simulat
     computed.fit = None
 
 
-def _add_curves(computed: metric_protocol.FittedMetric[Metric[Any]], simulation: NullSimulator, run: Run) -> None:
+def _add_curves(computed: Fitted, simulation: NullSimulator, run: Run) -> None:
     """Add the curves of replicates to those of a metric that computes its null distribution itself."""
     metric, bands = computed.metric, computed.bands
     if bands is None or not isinstance(metric, metric_protocol.HasCurves):
@@ -548,7 +546,7 @@ def _add_curves(computed: metric_protocol.FittedMetric[Metric[Any]], simulation:
             bands.add(metric.curves(metric_protocol.CurveData(computed.fit, InMemory(rows), run)))
 
 
-def _is_simulated(computed: metric_protocol.FittedMetric[Metric[Any]], referred: Referred | None = None) -> bool:
+def _is_simulated(computed: Fitted, referred: Referred | None = None) -> bool:
     """Return whether the null distribution of a metric is simulated; False if no result would depend on it."""
     basis = computed.basis
     if basis.kind != "p" and (computed.metric.info.interval == "own" or not basis.can_simulate):
@@ -558,7 +556,7 @@ def _is_simulated(computed: metric_protocol.FittedMetric[Metric[Any]], referred:
 
 def fitted_metric(
     metric: Metric[Any], rows: metric_protocol.RowResults, basis: metric_protocol.Basis, fit: Any = None
-) -> metric_protocol.FittedMetric[Metric[Any]]:
+) -> Fitted:
     """Return a metric with its value, which is a function of the means of its rows."""
     with np.errstate(all="ignore"):  # values that are not finite become warnings
         means = statistic_of(metric, rows).means().with_values(rows.fixed)
@@ -567,14 +565,14 @@ def fitted_metric(
         )
 
 
-def _kept(computed: metric_protocol.FittedMetric[Metric[Any]], run: Run) -> metric_protocol.RowResults:
+def _kept(computed: Fitted, run: Run) -> metric_protocol.RowResults:
     """Return row results without per-row arrays, which can take gigabytes, unless an interval needs them."""
     needed = run.resamples != 0 or run.dependence.is_stated or isinstance(computed.metric, metric_protocol.HasLimits)
     return computed.rows if needed else replace(computed.rows, columns={}, terms={}, fixed={})
 
 
 def _result(
-    computed: metric_protocol.FittedMetric[Metric[Any]],
+    computed: Fitted,
     inferred: Inference,
     extremes: dict[str, list[dict[str, Any]]],
     warnings: tuple[Message, ...],

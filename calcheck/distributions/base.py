@@ -12,6 +12,7 @@ from calcheck.core import sc
 from calcheck.core.metric_info import Part
 from calcheck.core.validation import concat_columns
 from calcheck.distributions.row_random import Random, RowRandom, Words, hash_rows
+from calcheck.distributions.special import SCORES, describe_parameters, rbf
 from calcheck.errors import DataError
 from calcheck.typing import Indices, Mask, Values
 
@@ -27,6 +28,7 @@ class Predictive(ABC):
     """A batch of n predictive distributions of one family; fields are parameters, one entry per row, in units of y."""
 
     family: ClassVar[str]
+    template: ClassVar[str]  # Text of a distribution, with a place for each parameter
     is_discrete: ClassVar[bool] = False
     """Whether the distributions are on whole numbers."""
 
@@ -112,9 +114,9 @@ class Predictive(ABC):
         """Return the ``--dist`` name of an exact parameterization, and its parameters, (n, ...) each."""
         return self.family, {field.name: getattr(self, field.name) for field in fields(self)}
 
-    @abstractmethod
     def describe(self) -> list[str]:
         """Return a text for each distribution with its parameters to three digits, n texts."""
+        return describe_parameters(self.template, *(getattr(self, field.name) for field in fields(self)))
 
     @property
     def nbytes(self) -> int:
@@ -135,16 +137,12 @@ class Predictive(ABC):
 
     def take(self, rows: Indices | slice) -> Self:
         """Return the distributions of the selected rows, in the given order."""
-        selected = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
-        return replace(self, **selected)
+        return replace(self, **{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
     def join(self, others: list[Self]) -> Self:
         """Return the distributions followed by those of others of the same family."""
-        parts = [self, *others]
-        joined = {
-            field.name: concat_columns([getattr(part, field.name) for part in parts], field.name)
-            for field in fields(self)
-        }
+        names = [field.name for field in fields(self)]
+        joined = {name: concat_columns([getattr(part, name) for part in (self, *others)], name) for name in names}
         return replace(self, **joined)
 
     def equals(self, other: Self) -> Mask:
@@ -220,12 +218,7 @@ class Predictive(ABC):
         return self.quantile(tail), self.quantile(1 - tail)
 
     def edges(self) -> Values:
-        """Return increasing values (n, e) between which the distribution functions are smooth: quantiles, or nearly so.
-
-        For counts, a few values in the effective support.
-        """
-        from calcheck.distributions.special import SCORES
-
+        """Return increasing values (n, e), about quantiles, between which the distribution functions are smooth."""
         return np.stack([self.quantile(float(level)) for level in sc.ndtr(SCORES)], axis=1)
 
     def log_prob(self, y: Values) -> Values:  # noqa: ARG002 - used by families with a density
@@ -392,8 +385,6 @@ class Derived(Predictive):
         return self._each(lambda _, values, mass: np.sum(values[..., None] ** powers * mass[..., None], axis=1))
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
-        from calcheck.distributions.special import rbf
-
         def of(_: Indices, values: Values, mass: Values) -> Values:
             total = np.zeros((len(mass), len(points)))
             for place in range(mass.shape[1]):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import ClassVar, NoReturn, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -99,14 +99,14 @@ class LocationScale(Continuous):
     @cached_property
     def _batches(self) -> list[tuple[slice, Self]]:
         """The batches, as views; statistics of them are cached as long as these distributions exist."""
-        starts = range(0, len(self), PART)
-        return [(rows, self._view(rows)) for rows in (slice(start, min(start + PART, len(self))) for start in starts)]
-
-    def _view(self, rows: slice) -> Self:
-        part = copy(self)  # skips validation, which was done for self
-        for field in fields(self):
-            object.__setattr__(part, field.name, getattr(self, field.name)[rows])
-        return part
+        batches = []
+        for start in range(0, len(self), PART):
+            rows = slice(start, min(start + PART, len(self)))
+            part = copy(self)  # skips validation, which was done for self
+            for field in fields(self):
+                object.__setattr__(part, field.name, getattr(self, field.name)[rows])
+            batches.append((rows, part))
+        return batches
 
     def map_batches(self, of: Callable[[Self, slice], Values]) -> Values:
         if len(self) <= PART:
@@ -128,10 +128,9 @@ class LocationScale(Continuous):
         return np.broadcast_to(high - low, len(self))
 
     def log_prob(self, y: Values) -> Values:
-        return self.map_batches(lambda part, rows: part._log_prob(y[rows]))  # noqa: SLF001 - same class
-
-    def _log_prob(self, y: Values) -> Values:
-        return self.standard_log_density(self.standardize(y)) - np.log(self.scale)
+        return self.map_batches(
+            lambda part, rows: part.standard_log_density(part.standardize(y[rows])) - np.log(part.scale)
+        )
 
     def quantile(self, p: float) -> Values:
         with np.errstate(over="ignore"):  # for scales near the largest float
@@ -150,14 +149,12 @@ class Gaussian(LocationScale):
     """Normal distributions with means ``loc`` and standard deviations ``scale``, in the unit of the targets."""
 
     family: ClassVar[str] = "gaussian"
+    template: ClassVar[str] = "N({}, {}²)"
     names: ClassVar[tuple[str, str]] = ("mean", "std")
+    has_standard_form = True
 
     def std(self) -> Values:
         return self.scale
-
-    @property
-    def has_standard_form(self) -> bool:
-        return True
 
     def standard_cdf(self, z: Values) -> Values:
         return special.normal_cdf(z)
@@ -193,17 +190,12 @@ class Gaussian(LocationScale):
     def kernel_norm(self, gamma: Values) -> Values:
         return np.asarray((1 + 4 * special.in_lengths(self.scale, gamma[0]) ** 2) ** -0.5)
 
-    def describe(self) -> list[str]:
-        return special.describe_parameters("N({}, {}²)", self.loc, self.scale)
-
 
 @dataclass(frozen=True, eq=False)
 class AssumedGaussian(Gaussian):
     """Normal distributions assumed for a file that gives means and standard deviations but no distribution family."""
 
-    @property
-    def shape_is_known(self) -> bool:
-        return False
+    shape_is_known = False
 
 
 ZERO_FROM = 750.0  # Distance beyond which densities are 0
@@ -215,13 +207,11 @@ class Laplace(LocationScale):
     """Laplace distributions of density exp(-|y - loc| / scale) / (2 scale): means, mean absolute deviations."""
 
     family: ClassVar[str] = "laplace"
+    template: ClassVar[str] = "Laplace({}, {})"
+    has_standard_form = True
 
     def std(self) -> Values:
         return np.asarray(np.sqrt(2) * self.scale)
-
-    @property
-    def has_standard_form(self) -> bool:
-        return True
 
     def standard_cdf(self, z: Values) -> Values:
         tail = np.exp(-np.abs(z)) / 2
@@ -245,9 +235,6 @@ class Laplace(LocationScale):
 
     def standard_draws(self, rng: Random, size: int) -> Values:
         return rng.laplace(size=(len(self), size))
-
-    def describe(self) -> list[str]:
-        return special.describe_parameters("Laplace({}, {})", self.loc, self.scale)
 
     def crps(self, y: Values) -> Values:
         from scoringrules import crps_laplace
@@ -277,21 +264,19 @@ class Cauchy(LocationScale):
     """Cauchy distributions: medians ``loc``, half widths at half maximum ``scale``, no means and variances."""
 
     family: ClassVar[str] = "cauchy"
+    template: ClassVar[str] = "Cauchy({}, {})"
 
     def mean(self) -> Values:
-        self._raise_undefined("mean")
+        raise DataError("a cauchy distribution has no mean")
 
     def std(self) -> Values:
-        self._raise_undefined("standard deviation")
+        raise DataError("a cauchy distribution has no standard deviation")
 
     def crps(self, y: Values) -> Values:
         """Return scale (z (2 F(z) - 1) - log((1 + z^2) / 4) / pi), which is finite although there is no mean."""
         z = self.standardize(y)
         centered = 2 * np.arctan(z) / np.pi
         return np.asarray(self.scale * (z * centered - 2 * np.log(np.hypot(1, z) / 2) / np.pi))
-
-    def _raise_undefined(self, what: str) -> NoReturn:
-        raise DataError(f"a cauchy distribution has no {what}")
 
     def standard_cdf(self, z: Values) -> Values:
         return np.asarray(np.arctan2(1, -z) / np.pi)  # accurate for small probabilities
@@ -312,12 +297,7 @@ class Cauchy(LocationScale):
         return np.asarray(sc.wofz(away + 1j * special.in_lengths(self.scale[:, None], gamma[..., 0])).real)
 
     def kernel_norm(self, gamma: Values) -> Values:
-        return np.asarray(
-            sc.erfcx(2 * special.in_lengths(self.scale, gamma[0]))
-        )  # Y - Y' is Cauchy with twice the scale
-
-    def describe(self) -> list[str]:
-        return special.describe_parameters("Cauchy({}, {})", self.loc, self.scale)
+        return np.asarray(sc.erfcx(2 * special.in_lengths(self.scale, gamma[0])))  # Y - Y' has twice the scale
 
 
 NEGLIGIBLE = 1e-11  # Neglected probability of the mixing distribution on each side
@@ -346,14 +326,11 @@ class StudentT(LocationScale):
     family: ClassVar[str] = "student-t"
     df_label: ClassVar[str] = "df"  # Name of the degrees of freedom in messages
     df: Values  # (n,), degrees of freedom, > 0
+    kernel_error = 1e-9
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive("df", self.df)
-
-    @property
-    def kernel_error(self) -> float:
-        return 1e-9
 
     def _require_df_above(self, least: int, without: str) -> None:
         """Raise an error unless df > least in all rows."""
@@ -464,9 +441,8 @@ class StudentT(LocationScale):
         df = np.clip(self.df, *DF_RANGE)
         shape = df / 2
         power = sc.gammaln(shape + 1) - shape * np.log(shape)  # P(s < x) <= x^shape e^-power
-        width = (
-            np.log(np.maximum(special.in_lengths(self.scale, np.asarray(gamma)), 1 / special.FARTHEST)) + np.log(2) / 2
-        )
+        lengths = np.maximum(special.in_lengths(self.scale, np.asarray(gamma)), 1 / special.FARTHEST)
+        width = np.log(lengths) + np.log(2) / 2
         with np.errstate(divide="ignore"):  # quantiles underflow where the other bounds are sharp
             lows = (
                 np.log(sc.gammaincinv(shape, NEGLIGIBLE) / shape),

@@ -232,11 +232,8 @@ class Counts(Predictive):
         """Return P(Y_i <= last_i), (n,), for positive or negative whole numbers."""
         return self._each(
             lambda few, rows: few._summed_below(last[rows]),  # noqa: SLF001 - same class, here and below
-            lambda many, rows: many._bounded_below(last[rows]),  # noqa: SLF001
+            lambda many, rows: np.where(last[rows] < 0, 0, np.clip(many.wide_below(np.maximum(last[rows], 0)), 0, 1)),
         )
-
-    def _bounded_below(self, last: Values) -> Values:
-        return np.where(last < 0, 0.0, np.clip(self.wide_below(np.maximum(last, 0)), 0, 1))
 
     def _summed_below(self, last: Values) -> Values:
         below = np.empty(len(self))

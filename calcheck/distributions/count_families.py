@@ -26,6 +26,7 @@ class Poisson(Counts):
     """Poisson distributions."""
 
     family: ClassVar[str] = "poisson"
+    template: ClassVar[str] = "Poisson({})"
     normalized: ClassVar[bool] = True
     rate_: Values  # (n,), means, > 0, at most 2^53
 
@@ -37,13 +38,9 @@ class Poisson(Counts):
         return self.rate_
 
     def std(self) -> Values:
-        return self.spread()
-
-    def mode(self) -> Values:
-        return self.rate_
-
-    def spread(self) -> Values:
         return np.sqrt(self.rate_)
+
+    mode, spread = mean, std
 
     def is_wide(self) -> Mask:
         return self.spread() >= WIDE_FROM
@@ -72,9 +69,6 @@ class Poisson(Counts):
     def parameters(self) -> tuple[str, dict[str, Values]]:
         return "poisson", {"rate": self.rate_}
 
-    def describe(self) -> list[str]:
-        return describe_parameters("Poisson({})", self.rate_)
-
 
 def poisson_from_rate(rate: Values) -> Poisson:
     """Return the distributions with the given means."""
@@ -86,6 +80,7 @@ class Bernoulli(Predictive):
     """Distributions on 0 and 1."""
 
     family: ClassVar[str] = "bernoulli"
+    template: ClassVar[str] = "Bernoulli({})"
     is_discrete: ClassVar[bool] = True
     probability: Values  # (n,), probabilities of 1, in (0, 1)
 
@@ -133,9 +128,6 @@ class Bernoulli(Predictive):
         p = self.probability
         return np.asarray(1 - 2 * p * (1 - p) * (1 - np.exp(-gamma[0])))
 
-    def describe(self) -> list[str]:
-        return describe_parameters("Bernoulli({})", self.probability)
-
 
 class OpenBernoulli(Bernoulli):
     """Distributions on 0 and 1 of which some targets are not known: they count as 1 here."""
@@ -167,28 +159,18 @@ class NegativeBinomial(Counts):
         return self.mu
 
     def std(self) -> Values:
-        return self.spread()
-
-    def mode(self) -> Values:
-        return self.mu
-
-    def spread(self) -> Values:
         return np.hypot(np.sqrt(self.mu), self.mu / np.sqrt(self.size))
+
+    mode, spread = mean, std
 
     def is_wide(self) -> Mask:
         return self.spread() >= WIDE_FROM
 
     def wide_below(self, last: Values) -> Values:
-        """Return a regularized incomplete beta function, evaluated at the smaller of both probabilities for accuracy.
-
-        If mean / std is so large that this function is inaccurate or fails, return the first-order
-        Edgeworth expansion, whose error is then below 1e-11.
-        """
+        """Return an incomplete beta function or, for a large mean / std, an Edgeworth expansion within 1e-11."""
         total, std = self.mu + self.size, self.std()
-        few, many = (
-            sc.betainc(self.size, last + 1, self.size / total),
-            sc.betaincc(last + 1, self.size, self.mu / total),
-        )
+        few = sc.betainc(self.size, last + 1, self.size / total)
+        many = sc.betaincc(last + 1, self.size, self.mu / total)
         score = (last + 0.5 - self.mu) / std
         skewness = (1 + 2 * self.mu / self.size) / std
         bend = skewness / 6 * (score**2 - 1) * np.exp(-(score**2) / 2) / np.sqrt(2 * np.pi)
@@ -311,6 +293,7 @@ class DoublePoisson(Counts):
     """
 
     family: ClassVar[str] = "double-poisson"
+    template: ClassVar[str] = "DoublePoisson(mu {}, phi {})"
     mu: Values  # (n,), locations, > 0, at most 2^53; the mean is about mu
     # (n,), inverse dispersions, from 1e-75 to 1e75; the variance is about mu / phi. 1 is the Poisson distribution
     phi: Values
@@ -399,9 +382,6 @@ class DoublePoisson(Counts):
         positive = np.maximum(k, 1)
         stirling = stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)  # e^-k k^k / k! = e^-stirling
         return -self.phi[rows, None] * deviance_term(k, self.mu[rows, None]) - np.where(k > 0, stirling, 0.0)
-
-    def describe(self) -> list[str]:
-        return describe_parameters("DoublePoisson(mu {}, phi {})", self.mu, self.phi)
 
 
 def _cubic(x: Values, places: Values, values: Values, slopes: Values) -> Values:

@@ -128,10 +128,7 @@ PAIR = 2  # Number of targets with one correlation
 
 @dataclass(frozen=True, eq=False)
 class JointGaussian(Predictive):
-    """Normal distributions of t >= 2 targets that may depend on each other.
-
-    Methods that return (n,) elsewhere return (n, t), but kernel means and :meth:`sample` are of target vectors.
-    """
+    """Normal distributions of t >= 2 dependent targets: methods return (n, t), but kernel means and draws are joint."""
 
     family: ClassVar[str] = "joint-gaussian"
     loc: Values  # (n, t), means, in the units of the targets
@@ -231,10 +228,11 @@ class JointGaussian(Predictive):
         size = max(1, BLOCK_VALUES // (len(self) * self.targets**2))
         for start in range(0, len(points), size):
             part = slice(start, start + size)
-            distances = points[part].T[:, None] - self.loc.T[:, :, None]
-            mean[:, part] = joint_normal_kernel_mean(
-                distances, self.cholesky, gamma if gamma.ndim == 1 else gamma[part]
+            distances, gammas = (
+                points[part].T[:, None] - self.loc.T[:, :, None],
+                gamma if gamma.ndim == 1 else gamma[part],
             )
+            mean[:, part] = joint_normal_kernel_mean(distances, self.cholesky, gammas)
         return mean
 
     def kernel_norm(self, gamma: Values) -> Values:

@@ -276,9 +276,7 @@ class Noisy(Derived, Continuous):
         low, high = self._resolved
         scale = np.where((y > low) & (y < high), self.noise, 1.0) * np.sqrt(2 * np.pi)
         density = self._sum(
-            y,
-            lambda z: np.exp(-(z**2) / 2),
-            lambda part, at: np.exp(part.log_prob(at)) * np.sqrt(2 * np.pi),
+            y, lambda z: np.exp(-(z**2) / 2), lambda part, at: np.exp(part.log_prob(at)) * np.sqrt(2 * np.pi)
         )
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(density / scale))

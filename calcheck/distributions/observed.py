@@ -19,7 +19,7 @@ from calcheck.distributions.row_random import Random, RowRandom, Words
 from calcheck.distributions.samples import LazyPredictive, Samples
 from calcheck.distributions.special import NODES, SCORES, columns, panels
 from calcheck.errors import DataError
-from calcheck.typing import AnyArray, Indices, Values
+from calcheck.typing import AnyArray, Indices, Mask, Values
 
 SEED = 0x0B5E  # Of the noise that is added to draws
 ON_GRID = 1e-2  # Maximum distance of a target from the grid, in steps; of single precision
@@ -77,9 +77,8 @@ class Observation:
     def join(self, others: list[Self]) -> Self:
         """Return those of these rows followed by others."""
         parts = [self, *others]
-        return replace(
-            self, **{name: np.concatenate([getattr(each, name) for each in parts]) for name in self._arrays()}
-        )
+        joined = {name: np.concatenate([getattr(each, name) for each in parts]) for name in self._arrays()}
+        return replace(self, **joined)
 
     def _limits(self, count: int) -> tuple[Values, Values]:
         """Return the limits, (n,) each; infinite where there are none."""
@@ -94,9 +93,7 @@ class Observation:
             raise DataError(f"--target-std, --clip and --rounded apply to one target, and there are {y.shape[-1]}")
         low, high = self._limits(len(y))
         if self.step is not None:
-            steps = y / self.step
-            rule = "must be multiples of --rounded"
-            require("y", np.abs(steps - np.rint(steps)) <= ON_GRID, rule)
+            require("y", _on_grid(y, self.step), "must be multiples of --rounded")
             y, low, high = (round_to(each, self.step) for each in (y, low, high))
         near = np.clip(y, low, high)
         outside = np.abs(y - near) > AT_LIMIT * np.maximum(np.abs(near), 1e-75)
@@ -160,17 +157,17 @@ def _step_hints(y: Values, predictive: Predictive) -> Iterator[str]:
     low, high = predictive.central_interval(level) if stated is not None else predictive.support_interval(TAIL)
     with np.errstate(invalid="ignore"):
         spread = float(np.median(high - low) / (2 * sc.ndtri((1 + level) / 2)))
-    on_grid = np.abs(values / step - np.rint(values / step)) <= ON_GRID
-    if on_grid.all() and step >= COARSE * spread and not _are_multiples(predictive, step):
-        yield f"all targets are multiples of {step:.6g}: if they are rounded, pass --rounded {step:.6g}"
-
-
-def _are_multiples(predictive: Predictive, step: float) -> bool:
-    """Return whether draws, quantiles or limits are multiples of a step, too."""
+    if not _on_grid(values, step).all() or step < COARSE * spread:
+        return
     match predictive:
-        case Samples(draws=values) | Quantiles(values=values) | Intervals(lower=values):
-            return bool((np.abs(values / step - np.rint(values / step)) <= ON_GRID).all())
-    return False
+        case Samples(draws=stated) | Quantiles(values=stated) | Intervals(lower=stated) if _on_grid(stated, step).all():
+            return
+    yield f"all targets are multiples of {step:.6g}: if they are rounded, pass --rounded {step:.6g}"
+
+
+def _on_grid(values: Values, step: Values | float) -> Mask:
+    """Return which values are multiples of a step, up to single precision."""
+    return np.asarray(np.abs(values / step - np.rint(values / step)) <= ON_GRID)
 
 
 def round_to(values: Values, step: Values) -> Values:
@@ -270,9 +267,7 @@ def _log_mass(mass: Values, base: Predictive, at: Values, side: int) -> Values:
 class _Mapped(Derived):
     """Distributions of targets that were changed by a nondecreasing function, which also gives their quantiles."""
 
-    @property
-    def has_atoms(self) -> bool:
-        return True
+    has_atoms = True
 
     @abstractmethod
     def _map(self, values: Values) -> Values:
@@ -397,21 +392,14 @@ class Clipped(_Mapped):
 
 @dataclass(frozen=True, eq=False)
 class Rounded(_Mapped):
-    """Distributions on the multiples of a step, to which targets are rounded.
-
-    Sums are over the points of the grid; beyond many of these, in tails or if the step is small, over nodes of the
-    distribution before.
-    """
+    """Distributions on multiples of a step: sums over the grid and, far out, over nodes of the distribution before."""
 
     family: ClassVar[str] = "rounded"
+    has_masses = True
     step: Values  # (n,), distances of the points of the grid
 
     def _map(self, values: Values) -> Values:
         return round_to(values, self.step[:, None])
-
-    @property
-    def has_masses(self) -> bool:
-        return True
 
     def validate_targets(self, y: Values) -> None:
         require("y", y == round_to(y, self.step), "must be multiples of --rounded")

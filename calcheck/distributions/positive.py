@@ -11,13 +11,7 @@ from calcheck.core import sc
 from calcheck.core.validation import LARGEST, LEAST, UNIT, require, require_moderate, require_positive
 from calcheck.distributions.continuous import Continuous
 from calcheck.distributions.row_random import Random
-from calcheck.distributions.special import (
-    describe_parameters,
-    deviance_term,
-    gamma_below,
-    log_half_step,
-    stirling_error,
-)
+from calcheck.distributions.special import deviance_term, gamma_below, log_half_step, stirling_error
 from calcheck.errors import ExtremeValuesError
 from calcheck.typing import Indices, Values
 
@@ -55,9 +49,7 @@ class Positive(Continuous):
     panels is thus at most a few hundred for any kernel and any distribution.
     """
 
-    @property
-    def kernel_error(self) -> float:
-        return 1e-10
+    kernel_error = 1e-10
 
     @abstractmethod
     def log_density(self, y: Values, rows: Indices) -> Values:
@@ -92,9 +84,8 @@ class _Quadrature:
         scores = np.linspace(-reach, reach, SCORES)
         with np.errstate(divide="ignore", over="ignore"):  # quantiles may underflow or overflow
             logs = np.stack([np.log(family.quantile(float(sc.ndtr(score)))) for score in scores], axis=1)
-        self.logs = np.clip(
-            logs, np.log(CONSTANT * self.length), max(LARGEST_BOUND, np.log(self.length))
-        )  # (n, SCORES)
+        limits = np.log(CONSTANT * self.length), max(LARGEST_BOUND, np.log(self.length))
+        self.logs = np.clip(logs, *limits)  # (n, SCORES)
         # (n,), log y at the first node, at y* (infinite if the kernel is nowhere narrow) and at the last node
         self.low, self.high = self.logs[:, 0], self.logs[:, -1]
         # Number of subdivisions between adjacent normal scores
@@ -172,10 +163,8 @@ class _Quadrature:
     def _layout(self, rows: Indices, low: Values, high: Values, also: Refinement) -> tuple[Values, Values]:
         """Return points in log y from low to high, and the cumulative number of panels at each, (b, w)."""
         between = np.arange(self.subdivisions) / self.subdivisions
-        fine = (self.logs[rows, :-1, None] + np.diff(self.logs[rows], axis=1)[:, :, None] * between).reshape(
-            len(rows), -1
-        )
-        fine = np.concatenate([fine, self.logs[rows, -1:]], axis=1)
+        fine = self.logs[rows, :-1, None] + np.diff(self.logs[rows], axis=1)[:, :, None] * between
+        fine = np.concatenate([fine.reshape(len(rows), -1), self.logs[rows, -1:]], axis=1)
         log_y = np.clip(fine, low[rows, None], high[rows, None])
         steps, whole = np.diff(log_y, axis=1), np.diff(fine, axis=1)
         shares = np.divide(steps, whole, out=np.zeros_like(steps), where=whole > 0)
@@ -186,9 +175,8 @@ class _Quadrature:
         """Return nodes y and their probability weights, (b, w); the first has the probability below it."""
         log_y, panels = self._layout(rows, low, high, also)
         share = np.linspace(0, 1, 1 + max(1, int(np.ceil(panels[:, -1].max()))))
-        edges = np.stack(
-            [np.interp(share * count[-1], count, place) for count, place in zip(panels, log_y, strict=True)]
-        )
+        pairs = zip(panels, log_y, strict=True)
+        edges = np.stack([np.interp(share * count[-1], count, place) for count, place in pairs])
         half = np.diff(edges, axis=1)[:, :, None] / 2
         nodes = (edges[:, :-1, None] + half * (1 + NODES)).reshape(len(rows), -1)
         y = np.exp(nodes)
@@ -210,6 +198,7 @@ class Gamma(Positive):
     """Gamma distributions on y > 0."""
 
     family: ClassVar[str] = "gamma"
+    template: ClassVar[str] = "Gamma(shape {}, scale {})"
     shape: Values  # (n,), shapes, > 0
     scale: Values  # (n,), scales, > 0, in the unit of the targets; the mean is shape * scale
 
@@ -273,9 +262,6 @@ class Gamma(Positive):
     def parameters(self) -> tuple[str, dict[str, Values]]:
         return "gamma:scipy", {"a": self.shape, "scale": self.scale}
 
-    def describe(self) -> list[str]:
-        return describe_parameters("Gamma(shape {}, scale {})", self.shape, self.scale)
-
 
 def gamma_from_scipy(a: Values, scale: Values) -> Gamma:
     """Return the distributions as scipy.stats.gamma(a, scale=scale)."""
@@ -300,6 +286,7 @@ class Weibull(Positive):
     """Weibull distributions on y > 0: (y / scale)^c has a standard exponential distribution."""
 
     family: ClassVar[str] = "weibull"
+    template: ClassVar[str] = "Weibull(c {}, scale {})"
     c: Values  # (n,), shapes, > 0
     # (n,), scales, > 0, in the unit of the targets. Moments, quantiles and draws that overflow are infinite.
     scale: Values
@@ -372,9 +359,6 @@ class Weibull(Positive):
     def parameters(self) -> tuple[str, dict[str, Values]]:
         return "weibull:scipy", {"c": self.c, "scale": self.scale}
 
-    def describe(self) -> list[str]:
-        return describe_parameters("Weibull(c {}, scale {})", self.c, self.scale)
-
 
 def log_moment_ratio(x: Values) -> Values:
     """Return log(E Y^2 / (E Y)^2) = log(Gamma(1 + 2 x) / Gamma(1 + x)^2) for x = 1 / c > 0, without cancellation.
@@ -397,6 +381,7 @@ class LogNormal(Positive):
     """Distributions of exp(Z), Z ~ N(mu, sigma^2), on y > 0."""
 
     family: ClassVar[str] = "lognormal"
+    template: ClassVar[str] = "LogNormal(mu {}, sigma {})"
     mu: Values  # (n,), means of log Y, for Y in the unit of the targets
     # (n,), standard deviations of log Y, > 0. Moments, quantiles and draws that overflow are infinite.
     sigma: Values
@@ -470,9 +455,6 @@ class LogNormal(Positive):
 
     def parameters(self) -> tuple[str, dict[str, Values]]:
         return "lognormal:torch", {"loc": self.mu, "scale": self.sigma}
-
-    def describe(self) -> list[str]:
-        return describe_parameters("LogNormal(mu {}, sigma {})", self.mu, self.sigma)
 
 
 def lognormal_from_scipy(s: Values, scale: Values) -> LogNormal:

@@ -51,6 +51,7 @@ class Quantiles(Predictive):
     """
 
     family: ClassVar[str] = "quantiles"
+    kernel_error = 1e-10
     levels: Values
     values: Values
 
@@ -81,10 +82,6 @@ class Quantiles(Predictive):
             " they are interpolated linearly and extended by exponential tails"
         )
 
-    @property
-    def kernel_error(self) -> float:
-        return 1e-10
-
     def take(self, rows: Indices | slice) -> Self:
         return replace(self, values=self.values[rows])
 
@@ -96,7 +93,6 @@ class Quantiles(Predictive):
         return np.asarray((self.values == other.values).all(axis=1) if same else np.zeros(len(self), np.bool_))
 
     def join(self, others: list[Self]) -> Self:
-        """Return the distributions followed by those of others."""
         for other in others:
             if not np.array_equal(other.levels, self.levels):
                 listed = [", ".join(f"{level:g}" for level in part.levels) for part in (self, other)]
@@ -123,7 +119,6 @@ class Quantiles(Predictive):
             )
 
     def mean(self) -> Values:
-        """Return the means."""
         self._require_tails("mean")
         below, left, above, right = self._tails
         middles = (self.values[:, :-1] + self.values[:, 1:]) / 2
@@ -131,7 +126,6 @@ class Quantiles(Predictive):
         return np.asarray(middles @ np.diff(self.levels) + tails)
 
     def std(self) -> Values:
-        """Return the standard deviations."""
         self._require_tails("standard deviation")
         below, left, above, right = self._tails
         away = self.values - self.mean()[:, None]
@@ -376,7 +370,10 @@ class Intervals(Predictive):
         for name, values in self._arrays().items():
             object.__setattr__(self, name, np.asarray(values, dtype=np.float64))
         object.__setattr__(self, "levels", np.asarray(self.levels, dtype=np.float64))
-        self._require_levels()
+        inside = (self.levels > 0) & (self.levels < 1)
+        if not len(self.levels) or not inside.all() or len(np.unique(self.levels)) < len(self.levels):
+            msg = f"levels of intervals must be different and lie strictly between 0 and 1, got {self._listed()}"
+            raise DataError(msg)
         for name, values in {"lower": self.lower, "upper": self.upper}.items():
             if values.shape[1:] != self.levels.shape:
                 raise DataError(f"{name} limits must be rows by {len(self.levels)} levels, got shape {values.shape}")
@@ -386,13 +383,6 @@ class Intervals(Predictive):
         self._require_order()
         if self.point is not None:
             require_moderate("point", self.point)
-
-    def _require_levels(self) -> None:
-        """Raise unless the levels are different and in (0, 1)."""
-        inside = (self.levels > 0) & (self.levels < 1)
-        if not len(self.levels) or not inside.all() or len(np.unique(self.levels)) < len(self.levels):
-            msg = f"levels of intervals must be different and lie strictly between 0 and 1, got {self._listed()}"
-            raise DataError(msg)
 
     def _require_order(self) -> None:
         """Raise if the intervals of a level are narrower than those of a smaller level in all rows."""
@@ -435,7 +425,6 @@ class Intervals(Predictive):
         return replace(self, **{name: values[rows] for name, values in self._arrays().items()})
 
     def join(self, others: list[Self]) -> Self:
-        """Return the intervals followed by those of others."""
         for other in others:
             if not np.array_equal(other.levels, self.levels):
                 raise DataError(f"{self.display_name} and {other.display_name} cannot be joined: their levels differ")

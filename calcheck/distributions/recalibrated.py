@@ -141,9 +141,8 @@ class StandardForm:
     @cached_property
     def _partial_means(self) -> tuple[Values, Values]:
         """Partial means of the standard distribution up to each knot, and of this one, (k,) each."""
-        inner = self.standard.standard_partial_mean(
-            self.standard.standard_quantile(self.recalibrator.probability[1:-1])
-        )
+        knots = self.standard.standard_quantile(self.recalibrator.probability[1:-1])
+        inner = self.standard.standard_partial_mean(knots)
         base = np.concatenate([[0.0], inner, [0.0]])
         return base, np.concatenate([[0.0], np.cumsum(self.recalibrator.slopes * np.diff(base))])
 
@@ -233,6 +232,7 @@ class RecalibratedScale(_Recalibrated, Continuous):
     """Recalibrated location-scale distributions; kernel means are those of their quantiles at :data:`LEVELS`."""
 
     family: ClassVar[str] = "recalibrated"
+    kernel_error = 1e-3
     base: LocationScale
 
     @cached_property
@@ -265,10 +265,6 @@ class RecalibratedScale(_Recalibrated, Continuous):
         return self._by_form(
             lambda form, base, rows: base.loc[:, None] + base.scale[:, None] * form.quantile(level[rows])
         )
-
-    @property
-    def kernel_error(self) -> float:
-        return 1e-3
 
     @cached_property
     def _quantiles(self) -> Quantiles:

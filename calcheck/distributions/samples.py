@@ -111,9 +111,8 @@ class Samples(Predictive):
     def _crps(self, y: Values, estimator: str) -> Values:
         from scoringrules import crps_ensemble
 
-        return np.asarray(
-            crps_ensemble(np.zeros(len(y)), self.draws - y[:, None], estimator=estimator, backend="numpy")
-        )
+        away = self.draws - y[:, None]
+        return np.asarray(crps_ensemble(np.zeros(len(y)), away, estimator=estimator, backend="numpy"))
 
     def quantile(self, p: float) -> Values:
         return np.asarray(np.quantile(self.draws, p, axis=1, method="inverted_cdf"))

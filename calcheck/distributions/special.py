@@ -28,7 +28,6 @@ def normal_cdf(z: Values | float) -> Values:
     """Return the standard normal distribution function."""
     if np.size(z) <= FEW:
         return np.asarray(ERFC(-np.sqrt(0.5) * z), dtype=np.float64) / 2
-
     return np.asarray(sc.ndtr(z))
 
 
@@ -36,7 +35,6 @@ def normal_quantile(p: Values | float) -> Values:
     """Return standard normal quantiles; infinite at 0 and 1, and NaN beyond."""
     if np.size(p) <= FEW:
         return np.asarray(INVERSE(p), dtype=np.float64)
-
     return np.asarray(sc.ndtri(p))
 
 
@@ -167,7 +165,7 @@ def joint_normal_kernel_mean(distances: Values, cholesky: Values, gamma: Values)
     t = len(distances)
     away = [in_lengths(distances[one], gamma[..., one]) for one in range(t)]
     rows = [[in_lengths(cholesky[:, one, k, None], gamma[..., one]) for k in range(one + 1)] for one in range(t)]
-    lower = [[2 * _product(rows[one], rows[other]) for other in range(one + 1)] for one in range(t)]
+    lower = [[2 * sum(map(np.multiply, rows[one], rows[other])) for other in range(one + 1)] for one in range(t)]
     exponent, determinant = np.zeros((2, *distances.shape[1:]))
     with np.errstate(over="ignore"):
         for one in range(t):
@@ -182,11 +180,6 @@ def joint_normal_kernel_mean(distances: Values, cholesky: Values, gamma: Values)
     return np.asarray(np.exp(exponent - determinant / 2))
 
 
-def _product(first: list[Values], second: list[Values]) -> Values:
-    """Return the product of two vectors, whose missing last entries are 0."""
-    return np.asarray(sum(one * other for one, other in zip(first, second, strict=False)))
-
-
 def exponential_kernel_mean(distance: Values, scale: Values, gamma: Values) -> Values:
     """Return E exp(-gamma (d - E)^2) for E exponential with mean ``scale`` >= 0 and any d, with broadcasting.
 
@@ -195,9 +188,8 @@ def exponential_kernel_mean(distance: Values, scale: Values, gamma: Values) -> V
     """
     with np.errstate(divide="ignore"):
         steep = np.minimum(1 / (2 * in_lengths(scale, gamma)), STEEPEST)  # A
-    near = np.broadcast_to(
-        in_lengths(distance, gamma), np.broadcast_shapes(distance.shape, steep.shape, np.shape(gamma))
-    )  # D
+    shape = np.broadcast_shapes(distance.shape, steep.shape, np.shape(gamma))
+    near = np.broadcast_to(in_lengths(distance, gamma), shape)  # D
     ahead = steep - near  # A - D
     before = np.exp(-(near**2)) * sc.erfcx(np.maximum(ahead, 0))
     beyond = np.exp(np.minimum(steep * (ahead - near), 0)) * sc.erfc(np.minimum(ahead, 0))

@@ -15,7 +15,6 @@ from calcheck.statistics.groups import Averages, Groups, Means, MeanTerm
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
-    from calcheck.execution.run import Run
     from calcheck.result_details import Bootstrap
     from calcheck.typing import Indices, Values
 

@@ -15,7 +15,7 @@ from calcheck.distributions.special import normal_cdf, normal_quantile
 from calcheck.errors import Message
 from calcheck.inference.bootstrap import Replicates, Statistic, check_replicates, resampled_statistic, statistic_of
 from calcheck.inference.metric_protocol import (
-    FittedMetric,
+    Computed,
     HasLimits,
     InferableMetric,
     IntervalInference,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 Function = Callable[[Mapping[str, Values]], Values]
-Computed = FittedMetric[InferableMetric]
 CACHED_ROWS = 1 << 14  # Maximum rows of all parts of a data set whose moments are computed together
 STEP = 1e-3  # Step of the numerical derivatives, in standard deviations of a row
 

@@ -7,7 +7,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    runtime_checkable,
+)
 
 from calcheck.report import Inference
 
@@ -264,6 +275,7 @@ class FittedMetric(Generic[MetricT_co]):
         return self.above if self.value > inferred.reference else self.metric.info.below
 
 
+Computed: TypeAlias = FittedMetric[InferableMetric]
 MOST_CLEAR = 5  # number of rejected inputs listed when per-row results are written without --worst
 
 
@@ -302,12 +314,8 @@ def _listed(rows: RowResults, shown: Predictions, chosen: Indices) -> list[dict[
     keys = {} if shown.id is None else {shown.id_name: shown.id}
     tested = {"p_value": rows.columns["p_value"]} if "p_value" in rows.columns else {}
     own = {"row": shown.row_numbers(), **keys, name: values, **tested}
-    columns = {**own, **_without(shown.columns, set(own))}
+    columns = own | {label: column for label, column in shown.columns.items() if label not in own}
     return [{label: _plain(column[row]) for label, column in columns.items()} for row in chosen]
-
-
-def _without(columns: Mapping[str, AnyArray], names: set[str]) -> dict[str, AnyArray]:
-    return {name: values for name, values in columns.items() if name not in names}
 
 
 def _plain(value: Any) -> Any:

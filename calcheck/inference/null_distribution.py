@@ -19,9 +19,22 @@ from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom, hash_order
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, NumericalError
-from calcheck.execution.run import Limits, RandomStream, Run, replicate_seed
-from calcheck.inference import metric_protocol
+from calcheck.execution.run import RandomStream, Run, replicate_seed
 from calcheck.inference.bootstrap import EQUAL, Statistic, null_statistic_of, sums_of
+from calcheck.inference.metric_protocol import (
+    Computed,
+    CurveData,
+    FittedMetric,
+    HasCurves,
+    HasFixedLevels,
+    HasMoments,
+    HasQuickStatistic,
+    InferableMetric,
+    NullDistribution,
+    RefitsReplicates,
+    RowResults,
+    implements,
+)
 from calcheck.inference.p_values_and_verdicts import has_p_value, is_at_atom, is_open, p_value, p_value_error
 from calcheck.predictions import InMemory, Predictions, Source, batch_row_keys, row_keys, row_sample
 from calcheck.statistics.binning import Binning
@@ -51,8 +64,10 @@ class NullSimulator:
         keys: NDArray[np.uint64] | None = None,
     ) -> None:
         self.rows, self.run, self._own_keys = rows, run, keys
-        count = _default_count(rows, run.limits) if run.replicates is None else run.replicates
-        self._first = range(count)
+        default = REPLICATES_OF_MANY if len(rows) >= run.limits.many_rows else REPLICATES
+        if isinstance(rows.predictive, LazyPredictive):
+            default = FEW_REPLICATES
+        self._first = range(default if run.replicates is None else run.replicates)
         self.numbers = self._first if numbers is None else numbers
 
     def __len__(self) -> int:
@@ -91,9 +106,7 @@ class NullSimulator:
         """Return the next replicates, which double the total number, up to ``most``; None if that is reached."""
         stop = self.numbers.stop
         numbers = range(stop, min(2 * stop, most))
-        if not numbers:
-            return None
-        return NullSimulator(self.rows, self.run, numbers=numbers, keys=self._own_keys)
+        return NullSimulator(self.rows, self.run, numbers=numbers, keys=self._own_keys) if numbers else None
 
     def start(self) -> NullSimulator:
         """Return the first replicates of many rows, unless their number is given; more follow for open verdicts."""
@@ -115,12 +128,6 @@ class NullSimulator:
         for start in range(0, len(self), size):
             for y, predictive in rows.predictive.replicates(rows.y, rng, self.numbers[start : start + size]):
                 yield rows.with_targets(y, predictive)
-
-
-def _default_count(rows: Predictions, limits: Limits) -> int:
-    if isinstance(rows.predictive, LazyPredictive):
-        return FEW_REPLICATES
-    return REPLICATES_OF_MANY if len(rows) >= limits.many_rows else REPLICATES
 
 
 def batch_replicates(batch: Predictions, count: int, run: Run) -> Iterator[Predictions]:
@@ -162,44 +169,40 @@ def replicate_pits(simulation: NullSimulator, most: int) -> tuple[Floats, Floats
 class SimulatesNull(Protocol):
     """A metric that computes all replicates of its null distribution together."""
 
-    def null_distribution(
-        self, fit: Any, simulation: NullSimulator, run: Run
-    ) -> metric_protocol.NullDistribution | None:
+    def null_distribution(self, fit: Any, simulation: NullSimulator, run: Run) -> NullDistribution | None:
         """Return the metric of all replicates; None if that is not cheaper than one by one."""
         ...
 
 
-def replicate_value(
-    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric], replicate: Source, run: Run
-) -> Any:
+def replicate_value(computed: Computed, replicate: Source, run: Run) -> Any:
     """Return the metric of a replicate, its quick statistic, or its moments; NaN or None where it is undefined."""
     metric, bands = computed.metric, computed.bands
     try:
         fit = _refit(computed, replicate, run)
-        if metric_protocol.implements(metric, metric_protocol.HasMoments):
+        if implements(metric, HasMoments):
             rows, value = None, metric.moments(fit, replicate)
-        elif metric_protocol.implements(metric, metric_protocol.HasQuickStatistic):
+        elif implements(metric, HasQuickStatistic):
             rows, value = None, metric.quick_statistic(fit, replicate, run)
         else:
             rows = metric.evaluate(fit, replicate, run)
             value = null_statistic_of(metric, rows).estimate()
     except (DataError, NumericalError):
-        return None if metric_protocol.implements(metric, metric_protocol.HasMoments) else np.nan
-    if bands is not None and not bands.is_complete and metric_protocol.implements(metric, metric_protocol.HasCurves):
+        return None if implements(metric, HasMoments) else np.nan
+    if bands is not None and not bands.is_complete and implements(metric, HasCurves):
         with suppress(DataError, NumericalError):
-            bands.add(metric.curves(metric_protocol.CurveData(fit, replicate, run, rows)))
+            bands.add(metric.curves(CurveData(fit, replicate, run, rows)))
     return value
 
 
-def _refit(computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric], replicate: Source, run: Run) -> Any:
+def _refit(computed: Computed, replicate: Source, run: Run) -> Any:
     """Return the fit of a metric to a replicate."""
     metric = computed.metric
-    if metric_protocol.implements(metric, metric_protocol.RefitsReplicates):
+    if implements(metric, RefitsReplicates):
         return metric.refit(computed.fit, replicate, run)
     return metric.fit(replicate, run)
 
 
-def needs_replicates(computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric], run: Run) -> bool:
+def needs_replicates(computed: Computed, run: Run) -> bool:
     """Return whether more replicates may change the verdict; not if the threshold is at an atom."""
     null, own, alternative = computed.null, computed.compared_value, computed.metric.alternative
     if null is None or null.no_verdict or computed.basis.kind != "p" or not has_p_value(computed.value):
@@ -210,16 +213,10 @@ def needs_replicates(computed: metric_protocol.FittedMetric[metric_protocol.Infe
     return is_open(p, p_value_error(p, len(null.values), alternative), run.confidence)
 
 
-def simulate_null(
-    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
-    simulation: NullSimulator,
-    run: Run,
-) -> None:
+def simulate_null(computed: Sequence[Computed], simulation: NullSimulator, run: Run) -> None:
     """Simulate the null distributions of metrics that need one, replicate by replicate, until verdicts are clear."""
 
-    def values_of(
-        waiting: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]], data_sets: NullSimulator
-    ) -> list[metric_protocol.NullDistribution]:
+    def values_of(waiting: Sequence[Computed], data_sets: NullSimulator) -> list[NullDistribution]:
         stage = f"{waiting[0].metric.info.name if len(waiting) == 1 else f'{len(waiting)} metrics'}: replicates"
         return replicate_values(waiting, data_sets, run, stage)
 
@@ -233,11 +230,8 @@ def simulate_null(
 
 
 def replicate_values(
-    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
-    simulation: NullSimulator,
-    run: Run,
-    stage: str,
-) -> list[metric_protocol.NullDistribution]:
+    computed: Sequence[Computed], simulation: NullSimulator, run: Run, stage: str
+) -> list[NullDistribution]:
     """Return the null distributions of metrics from replicates, one replicate at a time."""
     quiet, found = run.quiet(), []
     with np.errstate(all="ignore"):
@@ -245,40 +239,20 @@ def replicate_values(
             replicate = InMemory(rows)
             found.append([replicate_value(each, replicate, quiet) for each in computed])
             run.progress(stage, (number + 1) / len(simulation))
-        return [
-            metric_protocol.NullDistribution(
-                _statistics(each.metric, line, quiet), _quick_statistic(each, InMemory(simulation.rows), quiet)
-            )
-            for each, line in zip(computed, zip(*found, strict=True), strict=True)
-        ]
-
-
-def _statistics(metric: metric_protocol.InferableMetric, found: Sequence[Any], run: Run) -> Values:
-    """Return the statistics of replicates, (R,), from what :func:`replicate_value` returns of each."""
-    if metric_protocol.implements(metric, metric_protocol.HasMoments):
-        return metric.quick_statistics(found, run)
-    return np.array(found)
-
-
-def _quick_statistic(
-    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric], data: Source, run: Run
-) -> float | None:
-    """Return the quick statistic of the data; None if the metric has none."""
-    metric = computed.metric
-    return (
-        metric.quick_statistic(computed.fit, data, run)
-        if metric_protocol.implements(metric, metric_protocol.HasQuickStatistic)
-        else None
-    )
+        distributions = []
+        for each, line in zip(computed, zip(*found, strict=True), strict=True):
+            metric, data = each.metric, InMemory(simulation.rows)
+            values = metric.quick_statistics(line, quiet) if implements(metric, HasMoments) else np.array(line)
+            own = metric.quick_statistic(each.fit, data, quiet) if implements(metric, HasQuickStatistic) else None
+            distributions.append(NullDistribution(values, own))
+    return distributions
 
 
 def add_replicates(
-    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
+    computed: Sequence[Computed],
     simulation: NullSimulator,
     run: Run,
-    values_of: Callable[
-        [Sequence[metric_protocol.FittedMetric[Any]], NullSimulator], Sequence[metric_protocol.NullDistribution]
-    ],
+    values_of: Callable[[Sequence[FittedMetric[Any]], NullSimulator], Sequence[NullDistribution]],
     *,
     costly: bool,
 ) -> None:
@@ -304,16 +278,13 @@ TINY = 1e-300  # Rows of an empty group
 NOT_MEANS = "rows depend on each other, and the metric has a null distribution for independent rows only"
 
 
-def dependence_reason(metric: metric_protocol.InferableMetric) -> str:
+def dependence_reason(metric: InferableMetric) -> str:
     """Return why a metric has no p-value if rows depend on each other; "" if it has one."""
     return metric.info.independent_rows or ("" if metric.info.interval in FUNCTIONS_OF_MEANS else NOT_MEANS)
 
 
 def simulate_dependent_null(
-    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
-    simulation: NullSimulator,
-    clusters: Clusters,
-    run: Run,
+    computed: Sequence[Computed], simulation: NullSimulator, clusters: Clusters, run: Run
 ) -> None:
     r"""Set the null distributions of metrics, with the dependence of the rows of each cluster.
 
@@ -336,28 +307,18 @@ def simulate_dependent_null(
         return
     terms = {id(each): _Terms(each, clusters) for each in waiting if not dependence_reason(each.metric)}
     judged = [each for each in terms.values() if not each.no_verdict]
-    _add_replicates(judged, simulation, run)
+    for number, rows in enumerate(simulation):
+        with np.errstate(all="ignore"):
+            for moments in judged:
+                moments.add(InMemory(rows), run.quiet())
+        run.progress("replicates", (number + 1) / len(simulation))
     with np.errstate(invalid="ignore"):  # the noise of an infinite value is undefined
         noise = iter(multiplier_noise([(each.residuals(), each.members()) for each in judged], clusters.inflation, run))
     for each in waiting:
         found = terms.get(id(each))
         reason = dependence_reason(each.metric) if found is None else found.no_verdict
-        each.null = _absent(reason) if found is None or reason else found.null(next(noise))
-
-
-def _absent(reason: str) -> metric_protocol.NullDistribution:
-    return metric_protocol.NullDistribution(np.empty(0), no_verdict=reason)
-
-
-def _add_replicates(terms: Sequence[_Terms], simulation: NullSimulator, run: Run) -> None:
-    """Add the replicates to the terms of each metric."""
-    quiet = run.quiet()
-    for number, rows in enumerate(simulation):
-        replicate = InMemory(rows)
-        with np.errstate(all="ignore"):
-            for each in terms:
-                each.add(replicate, quiet)
-        run.progress("replicates", (number + 1) / len(simulation))
+        absent = NullDistribution(np.empty(0), no_verdict=reason)
+        each.null = absent if found is None or reason else found.null(next(noise))
 
 
 def multiplier_noise(residuals: Sequence[tuple[Values, Values]], inflation: float, run: Run) -> list[Values]:
@@ -472,7 +433,7 @@ class _Moments:
 class _Terms:
     """The terms of a metric: of the data, and their moments over replicates."""
 
-    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric]
+    computed: Computed
     clusters: Clusters
     moments: dict[str, _Moments] = field(init=False)
     statistic: Statistic = field(init=False)
@@ -482,19 +443,14 @@ class _Terms:
         terms = self.statistic.terms
         self.moments = {name: _Moments(term, self.clusters) for name, term in terms.items()}
 
-    def _statistic(self, rows: metric_protocol.RowResults) -> Statistic:
+    def _statistic(self, rows: RowResults) -> Statistic:
         """Return the statistic whose groups do not depend on the targets."""
         metric = self.computed.metric
-        return null_statistic_of(
-            metric,
-            metric.at_fixed_levels(rows)
-            if metric_protocol.implements(metric, metric_protocol.HasFixedLevels)
-            else rows,
-        )
+        return null_statistic_of(metric, metric.at_fixed_levels(rows) if implements(metric, HasFixedLevels) else rows)
 
     def add(self, replicate: Source, run: Run) -> None:
         """Add a replicate, unless the metric is undefined for it."""
-        metric: metric_protocol.InferableMetric = self.computed.metric
+        metric: InferableMetric = self.computed.metric
         try:
             found = self._statistic(metric.evaluate(_refit(self.computed, replicate, run), replicate, run))
         except (DataError, NumericalError):
@@ -516,7 +472,7 @@ class _Terms:
         """Return the number of rows of each cluster behind each of them, (G, k)."""
         return np.concatenate([each.members for each in self.moments.values()], axis=1)
 
-    def null(self, noise: Values) -> metric_protocol.NullDistribution:
+    def null(self, noise: Values) -> NullDistribution:
         """Return the null distribution, given draws of the noise of the means, (R, k)."""
         if np.isposinf(self.statistic.estimate()):
             noise = np.zeros_like(noise)  # that of the data is unknown, but any replicate is smaller
@@ -529,4 +485,4 @@ class _Terms:
         values = np.broadcast_to(self.statistic.of_means(Means(means, n)), len(noise))
         freedom = float(degrees_of_freedom(self.members()).min())
         details = {"clusters": len(self.clusters), "degrees_of_freedom": freedom}
-        return metric_protocol.NullDistribution(np.array(values), self.statistic.estimate(), details=details)
+        return NullDistribution(np.array(values), self.statistic.estimate(), details=details)

@@ -10,7 +10,16 @@ import numpy as np
 
 from calcheck.core import sc
 from calcheck.errors import Message
-from calcheck.inference import metric_protocol
+from calcheck.inference.metric_protocol import (
+    Basis,
+    Computed,
+    HasNullStatistic,
+    InferableMetric,
+    IntervalInference,
+    NullDistribution,
+    RowResults,
+    implements,
+)
 from calcheck.report import TIED, Alternative, Inference, Overall, Verdict, cannot_reject, rejects
 
 if TYPE_CHECKING:
@@ -49,30 +58,23 @@ class StatedShape:
 
 
 def basis_of(
-    metric: metric_protocol.InferableMetric,
-    stated: StatedShape,
-    rows: metric_protocol.RowResults,
-    *,
-    replicates: bool,
-    otherwise: str = NO_REPLICATES,
-) -> metric_protocol.Basis:
+    metric: InferableMetric, stated: StatedShape, rows: RowResults, *, replicates: bool, otherwise: str = NO_REPLICATES
+) -> Basis:
     """Return the basis of a metric's verdict."""
     if metric.alternative == "none":
-        return metric_protocol.Basis("none", NO_EVIDENCE)
+        return Basis("none", NO_EVIDENCE)
     if unfit := _unfit_reason(metric, stated, rows):
-        return metric_protocol.Basis("none", unfit, can_simulate=False)
+        return Basis("none", unfit, can_simulate=False)
     if stated.shape and replicates:
-        return metric_protocol.Basis("p")
+        return Basis("p")
     if not stated.shape:
-        return metric_protocol.Basis("interval" if metric.info.distribution_free else "none", NO_SHAPE)
+        return Basis("interval" if metric.info.distribution_free else "none", NO_SHAPE)
     exact = metric.info.interval == "one-sided" or (rows.inference is not None and rows.inference.verdict != "none")
     reason = NO_PERMUTATIONS if metric.info.permutes_samples else otherwise
-    return metric_protocol.Basis("interval" if metric.info.distribution_free or exact else "none", reason)
+    return Basis("interval" if metric.info.distribution_free or exact else "none", reason)
 
 
-def _unfit_reason(
-    metric: metric_protocol.InferableMetric, stated: StatedShape, rows: metric_protocol.RowResults
-) -> str:
+def _unfit_reason(metric: InferableMetric, stated: StatedShape, rows: RowResults) -> str:
     """Return why no test of the metric gives a verdict, or ""."""
     if stated.levels is not None and metric.interpolates(np.array(stated.levels)):
         return INTERPOLATED
@@ -84,16 +86,12 @@ def _unfit_reason(
 UNDECIDED_ERRORS = 3.0  # A verdict is undecided if zeta is within this many standard errors of the threshold
 
 
-def with_zeta(
-    inference: metric_protocol.IntervalInference, distance: float, error: float
-) -> metric_protocol.IntervalInference:
+def with_zeta(inference: IntervalInference, distance: float, error: float) -> IntervalInference:
     """Return the inference with zeta and its Monte Carlo error."""
     return replace(inference, zeta=distance, zeta_mc_error=error if np.isfinite(error) else None)
 
 
-def with_zeta_verdict(
-    inference: metric_protocol.IntervalInference, distance: float, error: float
-) -> metric_protocol.IntervalInference:
+def with_zeta_verdict(inference: IntervalInference, distance: float, error: float) -> IntervalInference:
     """Return the inference with zeta, its Monte Carlo error, and the verdict by zeta."""
     inference = with_zeta(inference, distance, error)
     if is_undecided(distance, error):
@@ -113,9 +111,7 @@ def with_adjusted(inference: Inference, p_value: float | None) -> Inference:
     return replace(inference, p_value_adjusted=None if p_value is None else max(known))
 
 
-def adjusted_by_family(
-    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
-) -> list[float | None]:
+def adjusted_by_family(computed: Sequence[Computed]) -> list[float | None]:
     """Return adjusted p-values; those of other outcomes form families of their own, which count as Bonferroni's."""
     families: dict[str, list[int]] = {}
     for place, each in enumerate(computed):
@@ -128,7 +124,7 @@ def adjusted_by_family(
     return found
 
 
-def _step_down(computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]]) -> Values:
+def _step_down(computed: Sequence[Computed]) -> Values:
     """Return adjusted p-values, by the replicates that all metrics have: the first ones."""
     tested = [
         (np.append(each.compared_value, each.null.values), each.metric.alternative)
@@ -150,9 +146,7 @@ class CommonStatistics(NamedTuple):
     values: Values  # (K, 1 + R), statistics of the data, then of R replicates
 
 
-def common_statistics(
-    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
-) -> CommonStatistics | None:
+def common_statistics(computed: Sequence[Computed]) -> CommonStatistics | None:
     """Return the statistics of metrics with p-values from replicates that all of them have; None for fewer than two."""
     judged = [
         (place, each, each.null.values)
@@ -170,20 +164,13 @@ def common_statistics(
     )
 
 
-def _is_judged(
-    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric], null: metric_protocol.NullDistribution
-) -> bool:
+def _is_judged(computed: Computed, null: NullDistribution) -> bool:
     """Return whether the verdict is based on replicates that other metrics have too."""
     known = has_p_value(computed.compared_value) and not null.no_verdict
     return known and computed.basis.kind == "p" and computed.shares_replicates
 
 
-def overall_verdict(
-    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
-    confidence: float,
-    *,
-    judged: bool = True,
-) -> Overall | None:
+def overall_verdict(computed: Sequence[Computed], confidence: float, *, judged: bool = True) -> Overall | None:
     """Return the verdict on the largest of the :func:`extremes`; None for fewer than two metrics with replicates."""
     found = common_statistics(computed)
     if found is None:
@@ -201,9 +188,7 @@ def overall_verdict(
     )
 
 
-def adjusted_p_values(
-    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
-) -> list[float | None]:
+def adjusted_p_values(computed: Sequence[Computed]) -> list[float | None]:
     """Return the p-value of each metric adjusted for their number; None for those without common replicates.
 
     If the model is right, some adjusted p-value is at most p with probability at most p.
@@ -218,9 +203,7 @@ def adjusted_p_values(
     return adjusted
 
 
-def topic_p_values(
-    topics: Mapping[KeyT, Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]]],
-) -> dict[KeyT, float]:
+def topic_p_values(topics: Mapping[KeyT, Sequence[Computed]]) -> dict[KeyT, float]:
     """Return the adjusted p-value of each topic with replicates, which is as extreme as its most extreme metric."""
     judged = {
         key: [
@@ -260,11 +243,7 @@ BY_ZETA, BY_TEST = "the verdict is based on zeta: {}", "the verdict is based on 
 IMPOSSIBLE = Message("verdict-basis", "the verdict is based on targets with probability 0, which no right model has")
 
 
-def compare_with_null(
-    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric],
-    inferred: metric_protocol.IntervalInference,
-    run: Run,
-) -> metric_protocol.IntervalInference:
+def compare_with_null(computed: Computed, inferred: IntervalInference, run: Run) -> IntervalInference:
     """Return the inference of a metric with its reference, p-value and verdict."""
     found = _compared(computed, inferred, run)
     if found.verdict == "fail" or not is_impossible(computed):
@@ -273,18 +252,14 @@ def compare_with_null(
     return replace(found, verdict="fail", warnings=(*notes, IMPOSSIBLE))
 
 
-def is_impossible(computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric]) -> bool:
+def is_impossible(computed: Computed) -> bool:
     """Return whether a value is infinite since targets have probability 0, and that of no replicate is."""
     if computed.value != np.inf or not computed.metric.info.infinite_if_impossible:
         return False
     return computed.null is None or bool(np.isfinite(computed.null.values).all())
 
 
-def _compared(
-    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric],
-    inferred: metric_protocol.IntervalInference,
-    run: Run,
-) -> metric_protocol.IntervalInference:
+def _compared(computed: Computed, inferred: IntervalInference, run: Run) -> IntervalInference:
     """Return the inference with a verdict by the p-value or by the interval."""
     basis = computed.basis
     found = _with_p_value(computed, inferred, run)
@@ -299,11 +274,7 @@ def _compared(
     return replace(found, warnings=(*found.warnings, *notes))
 
 
-def _with_p_value(
-    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric],
-    inferred: metric_protocol.IntervalInference,
-    run: Run,
-) -> metric_protocol.IntervalInference:
+def _with_p_value(computed: Computed, inferred: IntervalInference, run: Run) -> IntervalInference:
     """Add the p-value and the reference with its limits, if a null distribution was simulated."""
     metric, simulated = computed.metric, computed.null
     if metric.alternative == "none" or simulated is None or not has_p_value(computed.value):
@@ -328,11 +299,7 @@ def _with_p_value(
     mean, low, high = _null_limits(known, metric.alternative, run.confidence)
     if found.reference is not None and metric.info.interval != "own":
         return replace(found, details={**found.details, "null": {**details, "mean": mean, "low": low, "high": high}})
-    stated = (
-        metric.null_reference(computed.rows)
-        if metric_protocol.implements(metric, metric_protocol.HasNullStatistic)
-        else None
-    )
+    stated = metric.null_reference(computed.rows) if implements(metric, HasNullStatistic) else None
     return _with_null_reference(found, computed.tested_value, mean if stated is None else stated, low, high)
 
 
@@ -347,8 +314,8 @@ def _null_limits(
 
 
 def _with_null_reference(
-    found: metric_protocol.IntervalInference, estimate: float, mean: float, low: float | None, high: float | None
-) -> metric_protocol.IntervalInference:
+    found: IntervalInference, estimate: float, mean: float, low: float | None, high: float | None
+) -> IntervalInference:
     """Add the value of a right model and the limits of the null distribution as reference, with zeta."""
     limit = high if low is None or (high is not None and estimate > mean) else low
     reach = abs((mean if limit is None else limit) - mean)
@@ -358,11 +325,7 @@ def _with_null_reference(
     return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
 
 
-def _with_verdict(
-    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric],
-    found: metric_protocol.IntervalInference,
-    run: Run,
-) -> metric_protocol.IntervalInference:
+def _with_verdict(computed: Computed, found: IntervalInference, run: Run) -> IntervalInference:
     """Add the verdict from the p-value; undecided if its Monte Carlo error is too large at the maximum replicates."""
     simulated, p, error = computed.null, found.p_value, found.p_value_mc_error
     if simulated is None or p is None or error is None:
@@ -378,7 +341,7 @@ def _with_verdict(
     return replace(found, verdict="fail" if rejects(p, run.confidence) else "pass")
 
 
-def without_verdict(found: metric_protocol.IntervalInference, reason: str) -> metric_protocol.IntervalInference:
+def without_verdict(found: IntervalInference, reason: str) -> IntervalInference:
     """Return the inference without a verdict, and why."""
     notes = (Message.of_absence("no-verdict", reason),) if reason else ()
     return replace(found, verdict="none", warnings=(*found.warnings, *notes))

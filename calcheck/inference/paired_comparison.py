@@ -30,9 +30,7 @@ SPREAD_ONLY = Message(
     " a decision",
 )
 STEP = 0.1  # Step of a slope, relative to the noise of a resample
-MOST_ROWS = (
-    resampling.BLOCK_DRAWS_IN_GROUPS // 3
-)  # Maximum rows for slopes, whose noise is from two other resamples of a block
+MOST_ROWS = resampling.BLOCK_DRAWS_IN_GROUPS // 3  # For slopes, whose noise is from two other resamples of a block
 NO_PERMUTATIONS = "the permutation test was turned off (--permutations 0)"
 NOT_RESAMPLED = "the bootstrap was turned off (--no-bootstrap)"
 EXCHANGEABLE = Message(
@@ -104,10 +102,8 @@ class ModelPair(Generic[MetricT_co]):
 
     def _deviations(self) -> list[resampling.Statistic]:
         """Return the value of each model minus its target."""
-        return [
-            _mapped(each, partial(np.add, -target))
-            for each, target in zip(self._values(), self.targets or (), strict=True)
-        ]
+        pairs = zip(self._values(), self.targets or (), strict=True)
+        return [_mapped(each, partial(np.add, -target)) for each, target in pairs]
 
 
 def _mapped(value: resampling.Statistic, function: Callable[[Values], Values]) -> resampling.Statistic:
@@ -153,7 +149,7 @@ def compare_pairs(
       resamples times the noise of others.
     * Quadratic forms of embeddings: the studentized bootstrap of D, from the influence of each row.
     """
-    known = [_undefined(pair) or _by_independence(pair) or _by_influences(pair, run, swaps) for pair in pairs]
+    known = [_undefined(pair) or _by_influences(pair, run, swaps) for pair in pairs]
     fit = [pair for pair, found in zip(pairs, known, strict=True) if found is None]
     tested = [pair for pair in fit if pair.plain and pair.metric.alternative != "none"]
     resampled = dict(zip(map(id, fit), _resampled(fit, run), strict=True))
@@ -193,15 +189,8 @@ def _undefined(pair: ModelPair[InferableMetric]) -> Inference | None:
         return Inference(warnings=(intervals.no_interval(f"{SHARED_FIT}, and there is no p-value of the difference"),))
     if not np.isfinite(pair.values()).all():
         return Inference(warnings=(NOT_FINITE,))
-    return None
-
-
-def _by_independence(pair: ModelPair[InferableMetric]) -> Inference | None:
-    """Return an inference that states why rows that depend on each other give no test; None if there may be one."""
-    reason = "" if pair.clusters is None else dependence_reason(pair.metric)
-    if not reason:
-        return None
-    return _without_p(Inference(warnings=(intervals.no_interval(reason),)), reason)
+    dependence = "" if pair.clusters is None else dependence_reason(pair.metric)
+    return _without_p(Inference(warnings=(intervals.no_interval(dependence),)), dependence) if dependence else None
 
 
 def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None) -> Inference | None:
@@ -286,11 +275,6 @@ class _Contrast:
         self.statistics = [statistic, _studentized(self.influences)]
         self.replicates: Values = np.empty((2, 0))
 
-    @property
-    def is_zero(self) -> bool:
-        """Whether the estimate is 0, up to rounding."""
-        return abs(self.estimate) <= self.rounding
-
     def limits(self, inferred: Inference) -> tuple[float, float] | None:
         """Return the interval, which is a point if the contrast is the same in all resamples; None if it is unknown."""
         if inferred.low is not None and inferred.high is not None:
@@ -303,7 +287,8 @@ class _Contrast:
             self.replicates[0], self.estimate, rounding=self.rounding
         )
         inflation = 1.0 if self.clusters is None else self.clusters.inflation
-        p = _p_of_ratio(self.replicates[1], 0.0 if self.is_zero else self.estimate / inflation**0.5, self.influences)
+        difference = 0.0 if abs(self.estimate) <= self.rounding else self.estimate / inflation**0.5
+        p = _p_of_ratio(self.replicates[1], difference, self.influences)
         if reason:
             return Inference(p_value=p, details={"bootstrap": bootstrap}, warnings=(intervals.no_interval(reason),))
         accel = intervals.acceleration(self.left)
@@ -408,15 +393,10 @@ def _swap_p_values(pairs: Sequence[ModelPair[InferableMetric]], run: Run, swaps:
         own, others = first.means(), second.means()
         before = first.of_means(Means({name: own[name] + shift for name, shift in shifts.items()}, n))
         after = second.of_means(Means({name: others[name] - shift for name, shift in shifts.items()}, n))
-        found.append(_p_value(after - before, pair))
+        values = pair.values()
+        reached = abs(values[1] - values[0]) - pair.rounding  # ties and undefined values are as extreme
+        found.append(float((1 + np.sum(~(np.abs(after - before) < reached))) / (swaps + 1)))
     return found
-
-
-def _p_value(differences: Values, pair: ModelPair[InferableMetric]) -> float:
-    """Return the permutation p-value; ties within rounding and undefined values count as at least as extreme."""
-    first, second = pair.values()
-    reached = abs(second - first) - pair.rounding
-    return float((1 + np.sum(~(np.abs(differences) < reached))) / (len(differences) + 1))
 
 
 def _stacked(pair: ModelPair[InferableMetric]) -> Predictions:
