@@ -313,14 +313,10 @@ SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 @dataclass(frozen=True, eq=False)
 class StudentT(LocationScale):
-    """Student-t distributions.
+    """Student-t distributions: Y = loc + scale Z / sqrt(s) with Z ~ N(0, 1) and s ~ Gamma(df / 2, df / 2).
 
-    ``loc``: medians, in the unit of the targets. ``scale``: scales, > 0; the standard deviations are scale sqrt(df /
-    (df - 2)).
-
-    Y = loc + scale Z / sqrt(s) with Z ~ N(0, 1) and s ~ Gamma(df / 2, df / 2). Kernel means and norms are those of
-    normal distributions, averaged over s by the trapezoidal rule in log s. In the strip |Im log s| <= 1.4, the
-    integrand is at most cos(Im log s)^(-df / 2) times the density. This bounds the error and determines the step.
+    Kernel means and norms are those of normal distributions, averaged over s by the trapezoidal rule in log s. In the
+    strip |Im log s| <= 1.4, the integrand is at most cos(Im log s)^(-df / 2) times the density, which bounds the error.
     """
 
     family: ClassVar[str] = "student-t"
@@ -433,11 +429,7 @@ class StudentT(LocationScale):
             yield rows, np.exp(t), spacing[:, None] * np.exp(log_density)
 
     def _mixing_range(self, gamma: float) -> tuple[Values, Values, Values]:
-        """Return the limits in log s and the step of the trapezoidal rule, (n,) each.
-
-        The lower limit neglects values of s that have little probability, or for which the normal distributions are so
-        wide that the kernel mean, at most sqrt(s / (2 gamma scale^2)), is negligible.
-        """
+        """Return the limits in log s, beyond which kernel means are negligible, and the step of the rule, (n,) each."""
         df = np.clip(self.df, *DF_RANGE)
         shape = df / 2
         power = sc.gammaln(shape + 1) - shape * np.log(shape)  # P(s < x) <= x^shape e^-power

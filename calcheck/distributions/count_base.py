@@ -34,12 +34,9 @@ NEWTON_STEPS, MAX_STEPS = 4, 64  # Iterations for quantiles: Newton; bracketing 
 class Counts(Predictive):
     """Distributions on 0, 1, 2, …, defined by unnormalized probabilities and a large-deviation rate.
 
-    A family defines :meth:`log_weight`, :meth:`rate` and :meth:`mode`. The rate gives the effective support, which has
-    all but e^-45 of the probability, and the other methods sum over it.
-
-    A family may treat wide distributions (:meth:`is_wide`) in closed form: then it overrides :meth:`wide_below`,
-    :meth:`wide_shortfall` and :meth:`wide_pairs`, which are sums here. Sums of functions that are smooth at the scale
-    of the standard deviation, such as kernels, use an equidistant subset of the support (Poisson summation formula).
+    The rate gives the effective support, which has all but e^-45 of the probability and over which methods sum. Wide
+    distributions (:meth:`is_wide`) may have closed forms instead. Sums of functions that are smooth at the scale of the
+    standard deviation, such as kernels, use an equidistant subset of the support (Poisson summation formula).
     """
 
     is_discrete: ClassVar[bool] = True

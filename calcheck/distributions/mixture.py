@@ -171,12 +171,10 @@ def from_weights(loc: Values, scale: Values, weight: Values | None = None) -> Mi
 
 @dataclass(frozen=True, eq=False)
 class Noisy(Derived, Continuous):
-    """Distributions of targets with normal noise.
+    """Distributions of targets with normal noise: mixtures of normal ones around the nodes of a quadrature, or counts.
 
-    A distribution is a mixture of normal ones with the noise as standard deviation, and the nodes of a quadrature as
-    means: those of Gauss and Legendre between normal scores or, for counts, the counts themselves. In tails where their
-    distances exceed the noise, the distribution function and the density before are smooth at its scale, and those with
-    noise follow by the quadrature of Gauss and Hermite.
+    Where nodes are farther apart than the noise, in tails, distribution functions are smooth at its scale, and Gauss-
+    Hermite quadrature over the noise is used.
     """
 
     family: ClassVar[str] = "with noise"

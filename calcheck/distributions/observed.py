@@ -176,14 +176,7 @@ def round_to(values: Values, step: Values) -> Values:
 
 
 def add_noise(predictive: Predictive, noise: Values, keys: Words | None = None) -> Predictive:
-    """Return the distributions of targets with normal noise.
-
-    Normal distributions and mixtures of them stay such. Each draw gets noise of its own, which keeps draws and target
-    exchangeable. The distance of a quantile or a limit from the median becomes the root of the sum of its square and
-    that of the noise at the same level, which is exact for normal distributions.
-
-    Shapes: noise (n,).
-    """
+    """Return the distributions of targets with normal noise, (n,): exact for normal ones; each draw gets its own."""
     match predictive:
         case Gaussian():
             return replace(predictive, scale=np.hypot(predictive.scale, noise))

@@ -130,9 +130,7 @@ class Samples(Predictive):
     def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         """Yield replicates in which the target of each row is exchanged with one of its m + 1 values.
 
-        Under the null hypothesis, the target and the m draws are exchangeable. New targets drawn from the saved draws
-        would be too close to them, and a perfect model would be rejected. With r repeated targets per row, the targets
-        are any r of the m + r values.
+        New targets drawn from the saved draws would be too close to them, and a perfect model would be rejected.
         """
         if y.ndim == REPEATED:
             for number in numbers:

@@ -66,12 +66,7 @@ def stirling_error(k: Values) -> Values:
 
 
 def gamma_below(shape: Values, x: Values) -> Values:
-    """Return the regularized lower incomplete gamma function, also far below the mean of a large shape.
-
-    There, scipy's series of 2,000 terms ends too early: from a shape of 1e6 on, and by a factor of 1.5 for 1e8.
-
-    Source: Temme (1979), "The asymptotic expansion of the incomplete gamma functions".
-    """
+    """Return the lower incomplete gamma function; far below large shapes, where scipy fails, Temme's (1979)."""
     known = np.asarray(sc.gammainc(shape, x))
     far = (shape >= TEMME_FROM) & (x > 0) & (x < shape - FAR_BELOW * np.sqrt(shape))
     if far.any():

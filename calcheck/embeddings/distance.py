@@ -47,11 +47,7 @@ def distances(
     lambda_model: float,
     points: Values | None,  # (m, d)
 ) -> Distances:
-    """Return the distances between the embeddings of the data and of the model, in one or several trials.
-
-    With lambda = lambda', a single regression of psi(y) - E psi(Y') is enough. At the fitted inputs, its value is
-    psi(y) - E psi(Y') - n_lambda B, which needs no further product with K.
-    """
+    """Return the distances between the embeddings of data and model by trial; one regression if lambdas are equal."""
     done: list[kernel_ridge.Regression] = []
     values, sizes, apart_by = [], [], []
 
@@ -93,11 +89,7 @@ def distances(
 def noise(
     ridge: kernel_ridge.KernelRidge, sizes: Values, lambda_: float, points: Values | None
 ) -> tuple[Values, float]:
-    """Return the noise term of squared distances, sum_i a_i(x)^2 s_i, and its standard error.
-
-    Exact if K + n_lambda I is factorized. Otherwise the mean of (sum_i a_i(x) e_i sqrt(s_i))^2 over random signs e.
-    Shapes: sizes (n,), points (m, d).
-    """
+    """Return the noise of squared distances, sum_i a_i(x)^2 s_i, and its standard error: exact, or by random signs."""
     if ridge.solver == "cholesky":
         return kernel_ridge.CholeskySmoother(ridge, lambda_, points).smooth_squared(sizes[:, None])[:, 0], 0.0
     signs = ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (len(sizes), SIGNS))
@@ -143,11 +135,7 @@ ROUNDING = 1e-14  # Minimum lambda relative to the kernel values, so that the ma
 
 
 def reach(kernel: Kernel, x: Floats, scaling: Scaling, lambda_: float) -> dict[str, Any]:
-    """Return the distance within which an embedding smooths over inputs.
-
-    On average over the inputs x, rows within this distance have 90 % of the squared weights a_i(x)^2, where
-    a(x) = (K + n_lambda I)^-1 k(x). They cause 90 % of the noise of the embedding. Shapes: x (n, d).
-    """
+    """Return the distance within which rows have 90 % of the squared weights a_i(x)^2, and thus of the noise."""
     n, x = len(x), x.astype(np.float64)
     gram = kernel.gram(x, x)
     n_lambda = n * max(lambda_, ROUNDING * float(np.diag(gram).max()))
@@ -177,11 +165,10 @@ def _distances(x: Floats) -> Values:
 
 
 def effective_neighbors(ridge: kernel_ridge.KernelRidge, lambda_: float, points: Values | None) -> Values:
-    """Return the effective number of neighbors (Kish 1965): rows with equal weights and the same noise, (m,).
+    """Return the effective number of neighbors (Kish 1965), (sum_i a_i(x))^2 / sum_i a_i(x)^2, (m,), between 0 and n.
 
-    It is (sum_i a_i(x))^2 / sum_i a_i(x)^2, between 0 and n, where a(x) = (K + n_lambda I)^-1 k(x). It is exact if
-    K + n_lambda I is factorized, for at most 2,048 rows. Otherwise the squared weights are those of a low-rank
-    approximation, and the difference is estimated with random signs. Shapes: points (m, d).
+    It is exact with a Cholesky factor. Otherwise the squared weights are those of a low-rank approximation, and the
+    difference is estimated with random signs.
     """
     n, limits = ridge.n, ridge.run.limits
     ones, signs = np.ones((n, 1)), ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (n, limits.reach_signs))

@@ -224,11 +224,7 @@ class NystroemFit:
         return self._norms(self.measured.coefficients[:, : self.groups[0]])
 
     def effective_neighbors(self) -> Values:
-        """Return the effective number of neighbors of each row, (n,), as defined by Kish.
-
-        It is (sum_i a_i(x))^2 / sum_i a_i(x)^2 for the weights a(x) = Z H H^T k(landmarks, x) of the regression, with
-        Z^T 1 estimated from the evaluated rows.
-        """
+        """Return the effective number of neighbors of each row (Kish), (n,), with Z^T 1 from the evaluated rows."""
         root, rows = self.measured.root, self.landmarks.rows
         sums = self._norms(root @ (root.T @ self._kernel_sums())[:, None])
         return kish(sums, self._norms(root * np.sqrt(self.measured.shares)) ** 2, rows)
@@ -278,12 +274,10 @@ def leverage_sample(kernel: Kernel, x: Floats, count: int, lambda_: float, run: 
 def weighted_leverage_sample(
     kernel: Kernel, x: Floats, landmarks: Floats, size: int, lambda_: float, run: Run
 ) -> tuple[Indices, Values]:
-    """Return a sample of (n, d) inputs with unequal inclusion probabilities, and its weights.
+    """Return a sample of (n, d) inputs with unequal probabilities, and its weights, by Pareto order (Rosen 1997).
 
-    The inclusion probability of an input is proportional to the sum of three terms: its approximate leverage score, its
-    Nyström residual (both scaled to mean 1), and 1. Inputs far from all others are therefore always included, as are
-    inputs near an isolated landmark, and no input has less than a third of the uniform probability. The sample has a
-    fixed size; it is drawn by Pareto order sampling (Rosen 1997).
+    The inclusion probability of an input is proportional to the sum of its approximate leverage score, its Nyström
+    residual (both scaled to mean 1), and 1, so that inputs far from all others are always included.
     """
     if size >= len(x):
         return np.arange(len(x)), np.ones(len(x))
@@ -300,9 +294,7 @@ def weighted_leverage_sample(
 def _residuals(kernel: Kernel, x: Floats, some: Floats, lambdas: tuple[float, ...]) -> Values:
     """Return the residuals k(x, x) - k(x, s) (K_ss + M lambda I)^-1 k(s, x) of (n, d) inputs, (l, n).
 
-    The residual is k(x, x) for an input far from all M inputs s. It is proportional to the approximate ridge leverage
-    score (Musco, Musco 2017) if the M inputs are a uniform sample. With lambda = 0, it is the squared distance of
-    k(x, .) to the span of the k(s, .).
+    They are proportional to approximate ridge leverage scores (Musco, Musco 2017) if the inputs s are a uniform sample.
     """
     some = some.astype(np.float64)
     gram = kernel.gram(some, some)

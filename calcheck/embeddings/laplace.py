@@ -164,11 +164,7 @@ class SharedLaplace:
         return isinstance(self._known(self._data.model[0]).embeddings, ScalarEmbeddings)
 
     def smoothed_squares(self, each: DataSet, observed: SmootherMatrix, model: SmootherMatrix) -> Values:
-        """Return |sum_i a_i(x) psi(y_i) - b_i(x) E psi(Y_i)|^2 for rows a, b of smoother matrices, (m, trials).
-
-        Nothing is factorized: sums over pairs of sorted targets are cumulative sums, and means of the distributions are
-        mixed with the weights once for all data sets.
-        """
+        """Return |sum_i a_i(x) psi(y_i) - b_i(x) E psi(Y_i)|^2 for rows a, b of smoother matrices, (m, trials)."""
         stretch = self._stretch(each.model[0])
         weights = observed if stretch == 1 else observed.plus(stretch - 1, model)
         own, found = self._own_squares(each.y.ravel(), weights), []

@@ -57,9 +57,7 @@ class LocalRegression:
     def null_bounds(self, outputs: Values, rows: Predictions, run: Run) -> Values:
         """Return the bounds of centered outputs (n,) with random signs, as if their expectations were all 0, (FLIPS,).
 
-        The rows of a cluster have the same sign, so that they depend on each other as before (wild cluster bootstrap).
-
-        Source: Cameron, Gelbach, Miller (2008), Review of Economics and Statistics 90, 414-427.
+        Source: Cameron, Gelbach, Miller (2008), Review of Economics and Statistics 90, 414-427: wild cluster bootstrap.
         """
         if self.clusters is None:
             keys = row_keys(self.take(rows), replicate_seed(run))
@@ -126,9 +124,8 @@ def regression(rows: Predictions, along: str, run: Run) -> LeaveOneOut:
 def _log_spreads(rows: Predictions) -> Values:
     """Return the logarithms of the predicted standard deviations, (n,); equal draws have the smallest positive one.
 
-    For quantiles, it is the distance between the outermost. For draws, it is the median absolute deviation of draws
-    and target together, of which the rank of the target is independent if the model is right. The spread of the draws
-    alone is not: where it is small by chance, the target is more often outside.
+    For draws, it is the median absolute deviation of draws and target together, of which the rank of the target is
+    independent if the model is right. Where the spread of the draws alone is small, targets are more often outside.
     """
     predictive = rows.distributions().load()
     levels = predictive.quantile_levels
@@ -180,11 +177,7 @@ def shifts(means: Values) -> Values:
 
 
 def factors(means: Values) -> Values:
-    r"""Return the factors of the standard deviation of normal targets with given expected second components.
-
-    If Z is k times as large, the expectation is
-    :math:`\sqrt5 (\tfrac6\pi \arctan\sqrt{1 + 2 k^2} - 2)`.
-    """
+    """Return the factors k of std of normal targets by second components, sqrt5 (6/pi atan sqrt(1 + 2 k^2) - 2)."""
     angle = np.pi / 6 * (_inside(means, -np.sqrt(5) / 2, np.sqrt(5)) / np.sqrt(5) + 2)
     return np.asarray(np.sqrt((np.tan(angle) ** 2 - 1) / 2))
 

@@ -63,12 +63,7 @@ class Strata:
 
 
 def strata(x: Values, labels: Mask, features: Callable[[], Values]) -> Strata:
-    """Return groups of rows of two samples within which labels are permuted.
-
-    If every input occurs in both samples, rows with equal inputs are grouped, and the permutation test is exact.
-    Otherwise, consecutive rows are grouped: by input for a single column, by estimated propensity score for several.
-    Shapes: x (n, d), labels (n,).
-    """
+    """Return groups of rows within which labels are permuted: exact if every input occurs in both samples."""
     same, first, second = _equal_inputs(x, labels)
     if (first > 0).all() and (second > 0).all():
         return Strata(same, labels, "equal inputs")
@@ -78,12 +73,10 @@ def strata(x: Values, labels: Mask, features: Callable[[], Values]) -> Strata:
 
 
 def joint_strata(x: Values, labels: Mask) -> Strata:
-    """Return groups of rows of two samples, for comparing inputs and targets together.
+    """Return groups of rows of two samples, to compare inputs and targets together: all rows, or equal inputs.
 
-    A single group of all rows is exact if rows are independent and the joint distributions are equal. If each input is
-    equally frequent in both samples, as for draws of a model at the inputs of the data, rows with equal inputs are
-    grouped. Exchanging any rows would then make the inputs differ, which those of the samples do not.
-    Shapes: x (n, d), labels (n,).
+    If each input is equally frequent in both samples, as for draws of a model at the inputs of the data, exchanging
+    other rows would make the inputs differ, which those of the samples do not.
     """
     same, first, second = _equal_inputs(x, labels)
     if (first * second.sum() == second * first.sum()).all():
@@ -115,9 +108,8 @@ def _neighbors(score: Values) -> Indices:
 def propensity(features: Values, labels: Mask) -> Values:
     """Return the log odds of the first sample at each row, (n,), by logistic regression with the prior w ~ N(0, I).
 
-    Z is scaled to a mean squared norm of 1. The influence of the prior decreases with the number of rows, because an
-    input shift that the classifier misses would be mistaken for a difference between the conditional distributions.
-    Shapes: features (n, q), labels (n,).
+    The influence of the prior decreases with the number of rows, because an input shift that the classifier misses
+    would be mistaken for a difference between the conditional distributions.
     """
     n, q = features.shape
     size = float(np.einsum("ij,ij->", features, features)) / n or 1.0

@@ -269,10 +269,7 @@ class OutputFeatures:
         return np.concatenate([features, rest], axis=1)
 
     def gram_of_represented(self, products: Values, along: Values | None = None) -> Values:
-        """Return M, (r, r), with psi(u)^T M psi(v) the inner product of the projections of u and v in another kernel.
-
-        Shapes: products (r, r), along (r, q).
-        """
+        """Return M, (r, r), with psi(u)^T M psi(v) the inner product of projections of u and v in another kernel."""
         if along is None:
             half = self._project(products)
             return np.asarray(self._project(half.T))
@@ -314,12 +311,10 @@ def output_features(
     rng: Generator,
     fineness: Fineness = FINE,
 ) -> OutputFeatures:
-    """Return features that represent the targets and every predictive distribution.
+    """Return features that represent the targets and every predictive distribution, by pivoted Cholesky on a pool.
 
-    Uses pivoted Cholesky on a pool of elements, starting with the targets. For scalar targets, the pool is a grid with
-    a margin of one length scale over the targets, the draws, and each distribution up to a tail mass of 1e-9. If the
-    grid is too large, and for vector targets, the pool consists of the points and the embeddings of normal
-    distributions.
+    For scalar targets, the pool is a grid over the targets, the draws, and each distribution up to a tail mass. If that
+    is too large, and for vector targets, it consists of the points and the embeddings of normal distributions.
     """
     tolerance, most = fineness.tolerance, fineness.points
     whole = grid_over_all(y, predictive, gamma, fineness) if len(gamma) == 1 else None

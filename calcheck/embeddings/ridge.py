@@ -102,13 +102,7 @@ class KernelRidge:
         return self.gram.kept or self.solver == "cholesky"
 
     def solve(self, outputs: Values, lambda_: float, *, measure_dof: bool = True) -> Regression:
-        """Return the regression of outputs on the inputs. Shapes: outputs (n, c).
-
-        Conjugate gradients use a Nyström preconditioner with up to 1,024 landmarks if it is estimated to save
-        multiplications, based on the residual after the first four iterations
-        (:func:`calcheck.linalg.solvers.pays_off`). This is the case for small lambda and for many rows or
-        columns.
-        """
+        """Return the regression of outputs (n, c); iterations have a preconditioner if it is estimated to pay off."""
         turns = self._directions_of(outputs)
         rhs = self.backend.asarray(outputs if turns is None else outputs @ turns)
         dof = NO_DOF
@@ -451,8 +445,7 @@ def smoother(
 
     In order of preference: a Cholesky factor, if there is one or it takes about a second; the smallest sufficiently
     accurate low-rank approximation; a factor, if it fits in memory; the largest low-rank approximation. A rough
-    smoother, of low rank, is enough where the data are compared with replicates that are smoothed alike.
-    Shapes: points (m, d).
+    smoother is enough where the data are compared with replicates that are smoothed alike.
     """
     limits = ridge.run.limits
     cheap = ridge.gram.features is not None or (ridge.n <= limits.factor_rows and not rough)

@@ -134,12 +134,7 @@ def draws_of(one: Predictive | SwappedDraw) -> Predictive:
 def mean_after_swap(
     one: Predictive | SwappedDraw, mean: Values, before: Values, observed: Values, repeats: int
 ) -> Values:
-    """Return the mean of features over the draws of each row, (n, r), after draws and targets are swapped, if any are.
-
-    If a draw and the target are swapped, the mean of m draws changes by 1/m of their difference. With r repeated
-    targets, and features averaged over them, it changes by r/m of the difference of the averages.
-    Shapes: mean (n, r); before, observed (n, r).
-    """
+    """Return the mean features of the draws of each row, (n, r); a swap changes it by r/m of their difference."""
     return mean + (before - observed) * repeats / (one.draws.n_draws or 1) if isinstance(one, SwappedDraw) else mean
 
 

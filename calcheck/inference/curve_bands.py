@@ -23,15 +23,10 @@ class Envelope(NamedTuple):
 
 
 def extreme_rank_p_values(statistics: Values, alternatives: Sequence[Alternative] = ()) -> Values:
-    """Return the share of vectors that are at least as extreme as each of N vectors, (N,), itself included.
+    """Return the share of vectors that are at least as extreme as each of N vectors (k, N), (N,), itself included.
 
-    Under exchangeability, the first value is at most p with probability at most p: it is a p-value of the first vector.
-
-    For each statistic the columns get mid-ranks from the extreme end, 1 for the most extreme; for two sides, twice the
-    smaller of both. Columns are compared by their smallest rank; if equal, by the second smallest, and so on. Time
-    O(k N log N).
-
-    Shapes: statistics (k, N).
+    Columns have mid-ranks from the extreme end, twice the smaller for two sides, and are compared by their smallest
+    rank, then the second smallest, and so on. The first value is a p-value of the first vector. Time O(k N log N).
 
     Source: Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), "Global envelope tests for spatial processes".
     """
@@ -110,10 +105,7 @@ class CurveBands:
         self._replicates.append({curve.name: _numbers(curve) for curve in curves if curve.name not in UNCOMPARED})
 
     def with_bands(self, confidence: float) -> tuple[Curve, ...]:
-        """Return the curves of the data with their bands; without bands if there are no replicates, or of other bins.
-
-        Bins along the spread of draws are others if most draws of a row are equal, and the target is not.
-        """
+        """Return the curves of the data with their bands; without, if there are no replicates, or of other bins."""
         return tuple(self._with_band(curve, confidence) for curve in self.curves)
 
     def _with_band(self, curve: Curve, confidence: float) -> Curve:

@@ -167,8 +167,6 @@ def accelerations(leave_one_out: Values) -> Values:
     r"""Return the acceleration a: the rate at which the standard error changes with the estimate.
 
     .. math:: a = \frac{\sum_i (\bar\theta - \theta_i)^3}{6 (\sum_i (\bar\theta - \theta_i)^2)^{3/2}}
-
-    Shapes: leave_one_out (n, ...).
     """
     away = leave_one_out.mean(axis=0) - leave_one_out
     largest = np.abs(away).max(axis=0)
@@ -179,13 +177,9 @@ def accelerations(leave_one_out: Values) -> Values:
 
 
 def effective_rows(leave_one_out: Values) -> float:
-    r"""Return the effective number of rows that determine the variance of an estimate.
+    r"""Return the effective number of rows behind the variance of an estimate (Kish), from leave-one-out values.
 
     .. math:: \frac{(\sum_i d_i^2)^2}{\sum_i d_i^4}, \qquad d_i = \bar\theta - \theta_i
-
-    This is Kish's effective sample size with squared influences as weights.
-
-    Shapes: leave_one_out (n,).
     """
     squared = (leave_one_out.mean() - leave_one_out) ** 2
     largest = squared.max()

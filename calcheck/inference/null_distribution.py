@@ -256,11 +256,7 @@ def add_replicates(
     *,
     costly: bool,
 ) -> None:
-    """Add replicates while verdicts are open, doubling their number up to the maximum.
-
-    This is a sequential Monte Carlo test, as in Besag and Clifford (1991) and Gandy (2009). It stops when the p-value
-    differs from 1 - confidence by three standard errors, or if most of it is the probability of a single value.
-    """
+    """Add replicates while verdicts are open, doubling their number (Besag and Clifford 1991, Gandy 2009)."""
     most = simulation.max_replicates(costly=costly)
     for each in computed:
         each.sequential = most > len(simulation)
@@ -325,9 +321,7 @@ def multiplier_noise(residuals: Sequence[tuple[Values, Values]], inflation: floa
     """Return draws of the sums of residuals (G, k) times multipliers, (R, k) each, with the same multipliers.
 
     Multipliers are normal, so that the sums follow from the triangular factor of the residuals. Each column has the
-    degrees of freedom of the clusters behind it. The estimated variances of different residuals are independent.
-
-    Shapes: residuals ((G, k), (G, k)) each.
+    degrees of freedom of the clusters behind it.
     """
     if not residuals:
         return []

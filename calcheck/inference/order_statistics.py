@@ -65,9 +65,6 @@ class WeightedOrder:
     def limits(self, level: float, tail: float) -> Limits:
         """Return the limits of the quantile at a level, each of which is wrong with a probability of at most ``tail``.
 
-        They are the smallest value up to which there are not significantly few rows, and the smallest up to which there
-        are significantly many: order statistics, exact for independent rows, whatever the distribution is.
-
         Source: Thompson (1936), Annals of Mathematical Statistics 7, 122-128. Hoeffding (1956): rows may differ.
         Woodruff (1952): weights, and rows that depend on each other.
         """
@@ -99,8 +96,6 @@ class WeightedOrder:
 
 def effective_rows(apart: Values, weights: Values | None, level: float, clusters: Clusters | None) -> float:
     """Return the number of independent rows whose share below a quantile varies as much as that of these rows.
-
-    Shapes: apart (n,), whether a value is up to the quantile, minus the level.
 
     Source: Korn, Graubard (1998), Survey Methodology 24, 193-201.
     """

@@ -189,12 +189,7 @@ def overall_verdict(computed: Sequence[Computed], confidence: float, *, judged: 
 
 
 def adjusted_p_values(computed: Sequence[Computed]) -> list[float | None]:
-    """Return the p-value of each metric adjusted for their number; None for those without common replicates.
-
-    If the model is right, some adjusted p-value is at most p with probability at most p.
-
-    Source: Westfall, Young (1993), "Resampling-Based Multiple Testing": step-down with the maximum of statistics.
-    """
+    """Return the adjusted p-value of each metric (:func:`step_down_p_values`); None without common replicates."""
     adjusted: list[float | None] = [None] * len(computed)
     found = common_statistics(computed)
     if found is not None:
@@ -352,13 +347,7 @@ ERRORS = 3.0  # A verdict is open if p is within this many standard errors of th
 
 
 def p_value(values: Values, own: float, alternative: Alternative) -> float:
-    """Return the Monte Carlo p-value, in (0, 1]: the probability that a perfect model has a value at least as extreme.
-
-    It is (1 + #{T* >= T}) / (R + 1) for a one-sided test, and twice the smaller tail for a two-sided test. It is exact,
-    and conservative under ties. An undefined replicate counts as more extreme.
-
-    Shapes: values (R,).
-    """
+    """Return the p-value (1 + #{T* >= T}) / (R + 1), or twice the smaller tail; undefined T* are more extreme."""
     slack = TIED * abs(own) if np.isfinite(own) else 0.0
     above = (1 + np.sum(~(values < own - slack))) / (len(values) + 1)
     below = (1 + np.sum(~(values > own + slack))) / (len(values) + 1)
@@ -405,11 +394,10 @@ def pointwise_p_values(
 ) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Test the neighborhood of each input against the null distribution, with control of the false discovery rate.
 
-    The p-value is (1 + #{T* >= T}) / (R + 1) if at least ten of R replicates reach T. It cannot be below 1 / (R + 1),
-    so that few significant inputs among many could not be rejected. Larger values T therefore have an approximate
-    p-value: the tail of a shifted gamma distribution with the moments of the squared distances, which are weighted
-    sums of squares. Of the rejected inputs, those are kept at which the distance without its noise is at least 0.7 of
-    the median: a smoothed error is half as large at the border of a wrong region as inside.
+    With fewer than ten of R replicates beyond T, the p-value is approximate: a tail of a fitted gamma distribution.
+    Otherwise, it could not be below 1 / (R + 1), and few significant inputs among many could not be rejected.
+    Of the rejected inputs, those are kept at which the distance without its noise is at least 0.7 of the median: a
+    smoothed error is half as large at the border of a wrong region as inside.
     """
     if at_inputs is None:
         return {}, {}
@@ -439,12 +427,11 @@ def pointwise_p_values(
 def _pearson_tail(squares: Values, value: Values, floor: Values | None) -> Values:
     r"""Return the upper tail probability of each value, (m,), by a fit to squares; NaN if replicates are equal.
 
-    Squares are sums :math:`\sum_i w_i \chi^2_1`, so their tail is close to that of the shifted gamma distribution
-    (Pearson's type III) with their mean, standard deviation and skewness. The ratio of the skewness to that of a gamma
-    distribution with the same mean and variance is at least 1, and that of all inputs together. The moments are those
-    of R replicates: the mean of the tail over their errors is the tail at a value that is lower by
-    :math:`\tfrac12 \lambda \operatorname{Var}(\hat m + z \hat s)`, with the decay :math:`\lambda` of the logarithm of
-    the density (second order).
+    Squares are sums :math:`\sum_i w_i \chi^2_1`, with a tail close to that of the shifted gamma distribution (Pearson's
+    type III) of equal mean, standard deviation and skewness. The skewness, relative to that of a gamma distribution, is
+    at least 1 and that of all inputs together. The mean of the tail over the errors of the moments is the tail at a
+    value that is lower by :math:`\tfrac12 \lambda \operatorname{Var}(\hat m + z \hat s)`, with the decay
+    :math:`\lambda` of the log density (second order).
 
     Source: Imhof (1961), "Computing the distribution of quadratic forms in normal variables", Biometrika 48, 419-426.
     """
@@ -477,14 +464,9 @@ def relative_to_limits(statistics: Values, alternatives: Sequence[Alternative]) 
     """Return the distances from the medians, relative to those of the limits of the null distributions, (k, N).
 
     A value of 1 is at the limit at which the statistic alone is significant at 5 %; values of 0 and below are no
-    evidence, as are constant statistics. Medians and limits are those of all columns, so these remain exchangeable. The
-    limits of a two-sided test differ, which allows for skewed statistics. A statistic of inf stays inf if large values
-    are evidence. Undefined statistics are NaN.
+    evidence. Medians and limits are those of all columns, so these remain exchangeable. Undefined statistics are NaN.
 
-    Shapes: statistics (k, N).
-
-    Source: Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), "Global envelope tests for spatial processes": the
-    directional quantile test.
+    Source: Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), "Global envelope tests for spatial processes".
     """
     values = np.where(np.isfinite(statistics), statistics, np.nan)
     away = values - np.nanmedian(values, axis=1, keepdims=True)
@@ -508,12 +490,7 @@ def _limit(line: Values, tail: float) -> float:
 
 
 def step_down_p_values(extremes: Values) -> Values:
-    """Return the adjusted p-value of each statistic of the first column, (k,).
-
-    Under any combination of right and wrong statistics, the probability that a right one has an adjusted p-value of at
-    most alpha is at most alpha: each is compared with the maximum over the statistics that are no more extreme.
-
-    Shapes: extremes (k, N).
+    """Return the adjusted p-value of each statistic of the first column of (k, N) extremes, (k,).
 
     Source: Westfall, Young (1993), "Resampling-based multiple testing", algorithm 2.8.
     """

@@ -135,17 +135,13 @@ def _side_means(means: Means, mark: str) -> Means:
 def compare_pairs(
     pairs: Sequence[ModelPair[InferableMetric]], run: Run, *, swaps: int | None = None
 ) -> list[Inference]:
-    r"""Return the interval and the p-value of the difference of each pair.
+    r"""Return the interval and the p-value of the difference of each pair, by the bootstrap with the same resamples.
 
-    Intervals are from the bootstrap, with the same resamples for both models. The p-value depends on the metric:
-
-    * Functions of means over rows: the larger of two p-values. Randomly swapping the two models' predictions of each
-      row gives differences D*, and :math:`p = (1 + \#\{|D^*| \ge |D|\}) / (R + 1)` is exact if the models are
-      exchangeable. It may be too small for models that are equally good but not exchangeable. The studentized
-      bootstrap of D, centered and with equal tails, is asymptotically valid for these too. Distances from targets have
-      no slope at the targets, where both models may be: they are equal if the deviations a and b from the targets are
-      equal or opposite, so the bootstrap tests both b - a and b + a, and the larger p-value counts.
-    * Functions of means that are biased by noise: the bootstrap of D, centered at its mean. In bins, its slopes at the
+    * Functions of means over rows: the larger p-value of two tests. Randomly swapping the models' predictions of each
+      row is exact if models are exchangeable, :math:`p = (1 + \#\{|D^*| \ge |D|\}) / (R + 1)`. The
+      studentized bootstrap of D is asymptotically valid for models that are equally good only. Distances from targets are equal if the
+      deviations a and b are equal or opposite: both b - a and b + a are tested, and the larger p-value counts.
+    * Functions of means that are biased by noise: the bootstrap of D, centered at its mean; in bins, its slopes at the
       resamples times the noise of others.
     * Quadratic forms of embeddings: the studentized bootstrap of D, from the influence of each row.
     """
@@ -303,9 +299,8 @@ class _Contrast:
 def _of_contrasts(contrasts: Sequence[_Contrast], run: Run) -> Inference:
     """Return the inference of a difference that is 0 if one of its contrasts is: an intersection-union test.
 
-    Of two deviations a and b from targets, the difference of the distances, |b| - |a|, is one of b - a and b + a: the
-    one that is nearer to 0, up to its sign. It is monotone in each, so its interval ends at corners of the box of their
-    intervals, and contains 0 if one of them does. The coverage is at least theirs.
+    The difference |b| - |a| is one of b - a and b + a, up to its sign, and monotone in each, so its interval ends at
+    corners of the box of their intervals. The coverage is at least theirs.
 
     Source: Berger (1982), Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 295-300.
     """
@@ -348,13 +343,11 @@ def _slope(statistic: resampling.Statistic) -> resampling.Statistic:
 
     .. math:: (D(\theta^* + h e) - D(\theta^*)) / h, \qquad e = (\theta^{**} - \theta^{***}) / \sqrt 2
 
-    The gap between predicted and observed spread in a bin is an absolute value, with a kink at 0. The difference of two
-    models hardly changes where both are on the same side of it, and changes fast where they are not. At the data, it
-    therefore seems least variable where it is largest, and resamples, which add noise, hide the kink. Slopes at
-    resamples do neither: their mean square times that of the noise is at least the variance.
+    A gap in a bin is an absolute value, with a kink at 0, which resamples hide: at the data, the difference seems
+    least variable where it is largest. The mean square of slopes at resamples, times that of the noise, is at least
+    the variance.
 
-    Source: Chernoff (1981), A note on an inequality involving the normal distribution, Annals of Probability 9,
-    533-535.
+    Source: Chernoff (1981), A note on an inequality involving the normal distribution, Annals of Probability 9.
     """
 
     def change(means: Means) -> Values:

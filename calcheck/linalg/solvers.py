@@ -130,9 +130,8 @@ NEGLIGIBLE = 0.01  # Eigenvalues of K below this multiple of n_lambda are droppe
 class Preconditioner:
     """Apply n_lambda P^-1 = I - Z (Z^T Z + n_lambda I)^-1 Z^T (Woodbury) for P = Z Z^T + n_lambda I.
 
-    K ~ Z Z^T is the Nyström approximation with M landmarks: Z = K_nM V E^-1/2 with K_MM = V E V^T. Eigenvalues that are
-    negligible compared with n_lambda are dropped because they add only rounding errors. P is positive definite for
-    every Z, whatever its rounding errors.
+    K ~ Z Z^T is the Nyström approximation with M landmarks: Z = K_nM V E^-1/2 with K_MM = V E V^T, without eigenvalues
+    that are negligible compared with n_lambda.
     """
 
     def __init__(
@@ -191,14 +190,12 @@ Suggest = Callable[[int, float], Preconditioner | None]
 def conjugate_gradients(
     gram: Gram, n_lambda: float, rhs: Array, *, tolerance: float, progress: Progress, suggest: Suggest | None = None
 ) -> Solution:
-    """Solve by block conjugate gradients: all right-hand sides share one Krylov space.
+    """Solve by block conjugate gradients, BCGrQ: all right-hand sides (n, c) share one Krylov space.
 
-    The residual is represented as Q S with orthonormal Q. This is stable for (nearly) dependent right-hand sides, such
-    as features of targets. Cost: one product with K per iteration; 5 to 10 iterations at the paper's lambda.
+    The residual is Q S with orthonormal Q, which is stable for (nearly) dependent right-hand sides. Cost: one product
+    with K per iteration; 5 to 10 iterations at the paper's lambda. With a preconditioner P, directions start as P^-1 Q.
 
-    BCGrQ: A. A. Dubrulle, Retooling the method of block conjugate gradients, ETNA 12 (2001), 216-233. With a
-    preconditioner P, directions start as P^-1 Q. Q stays orthonormal, so the norm of S is the norm of the residual.
-    Shapes: rhs (n, c).
+    Source: A. A. Dubrulle, Retooling the method of block conjugate gradients, ETNA 12 (2001), 216-233.
     """
     xp = namespace(rhs)
     coefficients = xp.zeros_like(rhs)

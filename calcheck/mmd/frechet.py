@@ -104,9 +104,9 @@ class SharedInputs:
 def frechet(one: Moments, other: Moments) -> Array:
     """Return |m - m'|^2 + tr (C + C' - 2 (C^(1/2) C' C^(1/2))^(1/2)).
 
-    The last trace is the sum of the singular values of Z Z'^T, which are those of R R'^T with R from the QR
-    factorization of each root. No covariance is formed, squared or inverted, so singular covariances lose no
-    precision. Autograd gradients require roots of full column rank and nonzero singular values.
+    The last trace is the sum of the singular values of R R'^T, with R from the QR factorization of each root, so that
+    singular covariances lose no precision. Autograd gradients need roots of full column rank and nonzero singular
+    values.
     """
     xp: Any = namespace(one.root)
     overlap = qr_factor(one.root) @ qr_factor(other.root).T

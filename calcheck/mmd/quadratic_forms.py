@@ -336,10 +336,7 @@ class GramSums:
         return found
 
     def pair_form(self, *, unbiased: bool, needed: bool) -> PairForm | None:
-        """Return the squared joint MMD as a form of the differences of embeddings.
-
-        Unless it is needed, it is None if sums over all pairs are cheaper.
-        """
+        """Return the squared MMD as a form of differences of embeddings; None if sums over pairs are cheaper."""
         self._form = self._form or self._pair_form(unbiased=unbiased, needed=needed)
         return self._form
 
@@ -411,10 +408,7 @@ class Norm:
 
 @dataclass(eq=False)
 class RidgeNorms:
-    """Kernel ridge regressions on n inputs and their norms: F = sum_i k(., x_i) B_i, B = (K + n lambda I)^-1 R.
-
-    |F|^2 = tr B^T K B = tr F(x)^T B, with F(x) = R - n lambda B at the inputs.
-    """
+    """Kernel ridge regressions on n inputs, F = sum_i k(., x_i) B_i, B = (K + n lambda I)^-1 R; |F|^2 = tr B^T K B."""
 
     kernel: Kernel  # Kernel on inputs
     x: Values  # (n, d), normalized inputs

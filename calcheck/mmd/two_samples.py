@@ -78,12 +78,10 @@ class PooledGram:
         self._sums = gram.sum(axis=1)
 
     def distances(self, labels: Mask, statistic: Estimator = "unbiased") -> Values:
-        r"""Return the squared MMD of several divisions of the rows into two samples, (r,).
+        r"""Return the squared MMD of several divisions (r, n) of the rows into two samples, (r,).
 
         .. math:: \frac{\sum_{i \ne j} k(a_i, a_j)}{n (n - 1)} + \frac{\sum_{i \ne j} k(b_i, b_j)}{m (m - 1)}
                   - \frac{2}{n m} \sum_{i, j} k(a_i, b_j)
-
-        Shapes: labels (r, n).
         """
         first = labels.astype(np.float64)
         n = int(labels[0].sum())

@@ -54,11 +54,7 @@ def align_models(models: Sequence[Model]) -> list[Source]:
 
 
 def incomparable_reason(metric: Metric[Any], sources: Sequence[Source]) -> str:
-    """Return why the values of a metric for several models cannot be compared; empty if they can.
-
-    Models that state different intervals have different default levels, cce compares the coverage of intervals, but all
-    of a distribution, and the nll of a density has another scale than that of probability masses.
-    """
+    """Return why the values of a metric for several models cannot be compared; empty if they can."""
     if isinstance(metric, LevelOption):
         levels = sorted({metric.level_of(source.predictions().predictive) for source in sources})
         listed = ", ".join(f"{level:g}" for level in levels)

@@ -34,12 +34,9 @@ LOSS_ROUNDING = 1e-14
 
 
 def gamma_regression(design: Values, squares: Values, ridge: float) -> Values:
-    """Return the coefficients of log E z^2 = X b that maximize the likelihood of normal errors, (k,).
+    """Return the coefficients of log E z^2 = X b that maximize the likelihood of normal errors, (k,), by Newton steps.
 
-    The deviance of the gamma distribution with a log link is that of normal errors with variances exp(X b). It is
-    convex: Newton steps, halved where it would rise. The first coefficient, of the constant, is not penalized.
-
-    Shapes: design (n, k), squares (n,).
+    This is gamma regression with a log link: convex. The first coefficient, of the constant, is not penalized.
     """
     means = np.append(0.0, design[:, 1:].mean(axis=0))
     centered, penalty = design - means, _penalty(design, ridge)
@@ -449,11 +446,9 @@ AnyStep = Scale | ShiftScale | Bias | Local | IsotonicVariance | BinScaling | Pi
 
 
 def assign_folds(rows: Predictions, folds: int, *, seed: int = 0, dependence: RowDependence | None = None) -> Indices:
-    """Return the fold of each row, (n,), in 0 … folds - 1.
+    """Return the fold of each row, (n,), in 0 … folds - 1: whole clusters, and for a series blocks of time.
 
-    Rows are ordered by hashes of their contents, so that other orders of the rows give the same folds. Whole clusters
-    are in one fold. Folds of a series are blocks of time, and rows of one time are in one fold; without a column of
-    times, the order of the rows is that of time.
+    Other rows are ordered by hashes of their contents, so that other orders of the rows give the same folds.
     """
     stated = dependence or RowDependence()
     if stated.time is not None or stated.block is not None:

@@ -25,11 +25,10 @@ BY_CHANCE = 0.5  # Maximum share of rows with equal contents that happens by cha
 
 
 def require_other_rows(fitted: Predictions, others: Predictions) -> None:
-    """Raise if rows are among those to which a correction was fitted.
+    """Raise if rows, by keys and targets or else by contents, are among those to which a correction was fitted.
 
-    Rows are the same if their keys and targets are equal or, without keys, their targets and predictions. Rows whose
-    contents occur twice in one file are not compared, and for counts, which are often equal by chance, less than half
-    of the rows may be.
+    Contents that occur twice in one file are not compared; of counts, equal by chance, less than half of the rows may
+    be.
     """
     with_keys = fitted.id is not None and others.id is not None
     first, second = (_contents(rows, with_keys=with_keys) for rows in (fitted, others))

@@ -78,10 +78,7 @@ def _most_likely(predictive: LocationScale, z: Values) -> map_steps.ShiftScale:
 
 
 def fit_observed(rows: Predictions, name: str) -> map_steps.ShiftScale:
-    """Return the scaling, or the shift and the scaling, of predictions by which observed targets are most likely.
-
-    For draws, which have no density, these have the smallest CRPS.
-    """
+    """Return the shift and scaling of predictions by which observed targets are most likely; of draws, by the CRPS."""
     from scipy.optimize import minimize
 
     if name not in OBSERVED_METHODS or rows.observation is None:
@@ -181,8 +178,7 @@ def fit_bin_scaling(rows: Predictions, options: FitOptions) -> map_steps.BinScal
 def fit_pit(rows: Predictions, _: FitOptions) -> map_steps.Pit:
     """Return the map of probabilities through the sorted PIT values u_(i) at i / (n + 1) (Kuleshov et al. 2018).
 
-    Where distributions jump at their targets, the PIT is uniform in between (Czado, Gneiting, Held 2009), and a further
-    row with a uniform PIT takes the place of the 1 in n + 1.
+    Where distributions jump, the PIT is uniform in between, and a further such row takes the place of the 1 in n + 1.
     """
     left, right = _pit_limits(rows)
     n = len(right)
@@ -372,11 +368,7 @@ class Method:
 
 
 def candidates(predictive: Predictive, by: tuple[str, ...]) -> tuple[Method, ...]:
-    """Return the methods among which ``auto`` chooses, from no change to the most freedom.
-
-    Maps of probabilities make quantiles of draws. These are smoother, and score better, even if nothing is wrong: draws
-    are only moved and scaled.
-    """
+    """Return the methods among which ``auto`` chooses, by freedom; draws are moved and scaled only."""
     if isinstance(predictive, (Quantiles, Intervals)):
         names = ["conformal"] + (["pit"] if isinstance(predictive, Quantiles) else [])
     elif isinstance(predictive, Counts):

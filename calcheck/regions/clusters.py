@@ -52,12 +52,7 @@ class EmbeddingClusters:
 def cluster_embedding(
     x: Inputs, count: int, rng: Generator, *, sample_rows: int = SAMPLE_ROWS, block_rows: int = BLOCK_ROWS
 ) -> EmbeddingClusters:
-    """Return clusters of an embedding by k-means, the largest one first.
-
-    The centers are fitted to a sample of the rows, which does not depend on their order; then each row belongs to the
-    nearest center. Memory is that of the sample, and of one block of rows.
-
-    Shapes: x (n, d).
+    """Return clusters of an embedding (n, d) by k-means, fitted to a sample of the rows, the largest one first.
 
     Source: Arthur, Vassilvitskii (2007), "k-means++: the advantages of careful seeding", SODA.
     """

@@ -215,11 +215,7 @@ def coverage_limits(n: Indices, expected: Values, confidence: float) -> Limits:
 
 
 def mean_square_limits(n: Indices, expected: Values, variance: Values, confidence: float) -> Limits:
-    """Return the limits of the mean squared z-score of a right model, (g,) each: gamma quantiles with its moments.
-
-    They are NaN if the variance is not known, or the expected sum is 0.
-
-    Shapes: n (g,); expected, variance (g,).
+    """Return the limits of the mean squared z-score of a right model, (g,) each: gamma quantiles, or NaN.
 
     Source: Wilson, Hilferty (1931), "The distribution of chi-square".
     """
@@ -234,10 +230,7 @@ def histogram_limits(n: Indices, variance: Values, confidence: float) -> Limits:
     """Return simultaneous limits of the counts of the PIT histogram of a right model, (g, 20) each.
 
     They are quantiles of multiples of binomial numbers with the mean and the variance of the counts, at a level divided
-    by the number of bins. For continuous distributions these are the counts themselves; of draws, which divide a row
-    among bins, they are the shares of the ranks.
-
-    Shapes: n (g,), variance (g, 20).
+    by the number of bins.
     """
     size = BINS * variance / n[:, None] + 1 / BINS  # Share of a row that is in a bin, if any of it is
     low, high = _binomial_limits(n[:, None], 1 / (BINS * size), (1 - confidence) / BINS)
@@ -467,10 +460,7 @@ def make_map(
     inside: Mask | None = None,
     local: Mapping[str, Values] | None = None,
 ) -> RegionMap:
-    """Return the map of two variables of n rows, and of local errors (n,) by name, with about 24 bins per axis at most.
-
-    ``inside`` (n,) says which rows are in the worst region, whose limits are edges if it is a rectangle.
-    """
+    """Return the map of two variables and of local errors (n,) by name; ``inside`` are rows of the worst region."""
     bins = int(np.clip(np.sqrt(len(rows) / ROWS_PER_CELL), MIN_BINS, MAX_BINS))
     limits = None if inside is None else rectangle(x.values, y.values, inside)
     across, up = (make_axis(each, bins, ends) for each, ends in zip((x, y), limits or ((), ()), strict=True))

@@ -30,11 +30,10 @@ WIDEST = 1e6  # Largest factor of deviations
 
 
 def row_scores(rows: Predictions) -> Values:
-    """Return the scores of bias and dispersion of each row, (n, 2).
+    """Return the scores of bias and dispersion of each row, (n, 2), with mean 0 for a perfect model, and variance 1.
 
-    The first is positive if targets are above the predictions, the second if distributions are too narrow. For a
-    perfect model both have mean 0, and variance 1 for continuous distributions. Where a distribution jumps, they are
-    means over the jump, which keep the mean of 0.
+    The first is positive if targets are above the predictions, the second if distributions are too narrow. Where a
+    distribution jumps, they are means over the jump.
     """
     low, high = pit(rows)
     return np.stack([mean_component(low, high, 1), dispersion(low, high)], axis=1)
@@ -45,10 +44,7 @@ def dispersion(low: Values, high: Values) -> Values:
 
     .. math:: (2 u - 1) \log \frac u {1 - u} - 1
 
-    for PIT values u between 0.005 and 0.995, standardized. It is nearly optimal for normal distributions that are too
-    narrow and for those that are too wide, and for heavy tails, while single outliers do not matter.
-
-    Shapes: low, high (n,).
+    for PIT values u between 0.005 and 0.995, standardized: nearly optimal for normal distributions and heavy tails.
 
     Source: Hájek, Šidák, Sen (1999), "Theory of rank tests", chapter 2.
     """
@@ -171,9 +167,6 @@ class Scan:
     def excess(self, deviations: Values | float, rows: Values | float) -> Values:
         """Return how far deviations exceed what is usual for regions of their size; -inf for regions with few rows.
 
-        There are many more small regions than large ones, so that the largest deviation is mostly that of a small one.
-        The penalty gives regions of all sizes about the same chance to have the largest excess.
-
         Source: Walther (2010), "Optimal and fast detection of spatial clusters with scan statistics", Annals of
         Statistics 38.
         """
@@ -181,11 +174,10 @@ class Scan:
         return np.where(np.asarray(rows) >= self.min_rows, found, -np.inf)
 
     def deviations(self, scores: Iterable[Values]) -> "Deviations":
-        """Return the deviations of all regions. Shapes: scores (n, 2) each.
+        """Return the deviations of all regions, from scores (n, 2) each, in time O(n c) per pair of columns.
 
-        The sum of a score over a region is divided by its standard deviation, which is the root of the sum of the
-        mean squares of each row over the data and all replicates: all data sets are treated alike, so the maxima
-        stay exchangeable. Time O(n c) per pair of columns for c scores.
+        A sum is divided by the root of the sum of the mean squares of each row over the data and all replicates: all
+        data sets are treated alike, so the maxima stay exchangeable.
         """
         n = len(self.columns[0].label)
         squares, data, parts = np.zeros((n, 2)), np.empty((n, 0)), []

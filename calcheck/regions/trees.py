@@ -131,8 +131,7 @@ class Trees:
     def gains(self, nodes: Sequence[Node]) -> Values:
         """Return by how much the squared deviations of the parts of each node exceed its own, (m,); -inf for leaves.
 
-        They are relative to the variance within the parts, as in an analysis of variance: where a model is wrong in the
-        same way everywhere, scores vary more than those of a perfect model, and splits gain no more than by chance.
+        They are relative to the variance within the parts: where a model is wrong everywhere alike, scores vary more.
         """
         children: dict[int, list[Node]] = {}
         for each in nodes:

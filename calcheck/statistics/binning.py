@@ -42,12 +42,9 @@ class Binning(Groups):
 
     @staticmethod
     def equal_counts(values: Values, bins: int) -> Binning:
-        """Return bins of equal counts, in ascending order of the values.
+        """Return bins of equal counts, in order of the values; edges are round-half-even(linspace(0, n, bins + 1)).
 
-        Edges are at round-half-even(linspace(0, n, bins + 1)) of the sorted rows. Rows that are tied across an edge are
-        divided between the bins in equal shares, so the result does not depend on the order of the rows.
-
-        Shapes: values (n,).
+        Rows that are tied across an edge are divided between the bins in equal shares, whatever the order of the rows.
         """
         n = len(values)
         if bins > n:
@@ -261,13 +258,7 @@ def distinct_categories(keys: AnyArray) -> AnyArray:
 
 
 def make_bins(keys: AnyArray, bins: int, by: str | None) -> Binning:
-    """Return the bins of rows, given their sort keys: of equal counts, or one per category or value.
-
-    A column of categories has one bin per category. A column of numbers or dates has one bin per value if there are at
-    most as many as bins, as bins of equal counts would then share the rows of a value.
-
-    Shapes: keys (n,).
-    """
+    """Return the bins of rows (n,) by sort keys: one per category, or value if these are few, else equal counts."""
     if keys.dtype.kind in CATEGORIES:
         if bins != BINS:
             msg = f"column {by!r} holds categories, each of which is a bin: omit --bins {bins}, or use numbers or dates"

@@ -116,10 +116,7 @@ def mixture_quantile(predictive: Predictive, level: float) -> float:
 
 
 def exceedances(rows: Predictions, threshold: float, *, upper: bool) -> Exceedances:
-    """Return the targets above a threshold, or below it.
-
-    Where a distribution jumps at its target, the PIT is the middle of the jump. Of m draws, those beyond the threshold
-    and the target have equally probable ranks.
+    """Return the targets above a threshold, or below it; where a distribution jumps, the PIT is the middle.
 
     Source: Allen, Koh, Segers, Ziegel (2024), "Tail calibration of probabilistic forecasts".
     """

@@ -177,9 +177,8 @@ def _histogram_cells(values: Values) -> NDArray[np.unsignedinteger[Any]]:
 class CutTieGroups(Groups):
     """Groups of equal values, in ascending order, for cumulative sums up to given shares of all rows.
 
-    With equal weights, the groups that contain the boundaries are known (:func:`cumulative_at`), and the groups between
-    two boundaries are summed together. With other weights, the boundaries may be in any group. Of many rows, only those
-    in the cells of a histogram that contain a boundary are sorted.
+    With equal weights, the groups between two boundaries are summed together. With other weights, the boundaries may be
+    in any group. Of many rows, only those in the cells of a histogram that contain a boundary are sorted.
     """
 
     def __init__(

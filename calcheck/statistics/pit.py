@@ -30,11 +30,8 @@ TIED = 1e-9  # Maximum distance of a PIT from a stated level to which it is equa
 def randomized_pit(rows: Predictions, uniform: Values) -> Values:
     """Return a PIT that is uniform for a right model, (n,): a random number between the limits where F_i jumps.
 
-    For distributions given by quantiles, only the stated levels count: the PIT is a random number between the levels on
-    both sides of the target, whatever the distribution is in between. Half of the gaps beside a quantile belong to
-    targets that are equal to it, as for counts.
-
-    Shapes: uniform (n,).
+    For quantiles, it lies between the stated levels on both sides of the target, and half of the gaps beside a quantile
+    belong to targets that are equal to it.
     """
     left, right = stated_pit(rows)
     return np.asarray(left + uniform * (right - left))
@@ -63,13 +60,7 @@ def normal_scores(rows: Predictions) -> Values:
 
 
 def stated_normal_scores(rows: Predictions, levels: Values) -> Values:
-    """Return the mean normal score between the stated levels on both sides of each target, (n,), mean 0 if right.
-
-    They are divided by their squares' mean for a right model, the slope at which a small shift, in standard deviations
-    of normal distributions, changes their mean.
-
-    Shapes: levels (q,).
-    """
+    """Return the mean normal score between the levels (q,) beside each target, (n,), over their mean square."""
     left, right = _stated_limits(*pit(rows), levels)
     edges = np.concatenate([[0.0], levels, [1.0]])
     mean_square = float(np.sum(_mean_scores(edges[:-1], edges[1:]) ** 2 * np.diff(edges)))
@@ -93,10 +84,8 @@ def levels_of(count: int) -> Values:
 def share_below(left: Values, right: Values, levels: Values) -> Groups:
     """Return groups whose means are the shares of PIT values up to each level, (q,).
 
-    If the distribution of a row jumps at its target, its PIT is uniform between ``left`` and ``right``. The row counts
-    by the part of this interval below a level (Czado, Gneiting, Held 2009), without random numbers.
-
-    Shapes: left, right (n,); levels (q,).
+    If a distribution jumps at its target, the row counts by the part of the jump below a level (Czado, Gneiting, Held
+    2009).
     """
     if left is right:
         return Groups(_cell(right, levels), len(levels) + 1, cumulative=True)
@@ -121,10 +110,7 @@ def share_of_row_below(left: Values, right: Values, level: float) -> Values:
 def shares_at_quantiles(left: Values, right: Values, levels: Values) -> Groups:
     """Return groups whose means are the shares of targets below, and then at or below, the stated quantiles, (2 q,).
 
-    They differ where targets are equal to quantiles, as for counts. The shares of PIT values up to the levels lie
-    between them, as the quantile q of a right model at level p states P(Y < q) <= p <= P(Y <= q), and no more.
-
-    Shapes: left, right (n,); levels (q,).
+    A right model with the quantile q at level p states P(Y < q) <= p <= P(Y <= q), and no more.
     """
     count = len(levels)
     cells = digitize(left, levels) * np.intp(count + 1) + digitize(right, levels, equal=True)
@@ -285,8 +271,6 @@ NEAREST = 2.0**-53  # Distance from 0 and 1 of a PIT that rounds to them: there 
 
 def anderson_darling(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:
     """Return the integral of (F(u) - u)^2 / (u (1 - u)) over [0, 1], (...); parameters as :func:`cramer_von_mises`.
-
-    PIT values of 0 and 1, which are rounded, count as ``NEAREST`` and 1 - ``NEAREST``.
 
     Source: Anderson, Darling (1952), "Asymptotic theory of certain goodness of fit criteria based on stochastic
     processes".

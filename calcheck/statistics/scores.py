@@ -27,12 +27,9 @@ def isotonic_means(x: Values, y: Values) -> Values:
 
 
 def isotonic_quantiles(x: Values, y: Values, levels: Values) -> Values:
-    """Return the increasing functions of x with the smallest mean pinball losses, (q, n); equal x have equal values.
+    """Return the increasing functions of x (q, n) with the smallest mean pinball losses of y (n,), (q, n).
 
-    Rows are divided at the median of the possible values, which is a problem with two values, and each part is divided
-    further, for all levels together. Time O(q n log n).
-
-    Shapes: x (q, n), y (n,), levels (q,).
+    Rows are divided at the median of the possible values, a problem with two values, and each part is divided further.
 
     Source: Jordan, Mühlemann, Ziegel (2022), "Characterizing the optimal solutions to the isotonic regression problem
     for identifiable functionals".

@@ -50,12 +50,7 @@ def errors(rows: Predictions) -> Values:
 
 @cached
 def uncertainties(rows: Predictions) -> Values:
-    """Return the standard deviations that errors are compared with, (n,), unit of y: those predicted.
-
-    Where all m draws of a row are equal, it is that of the draws and the target together: an error of sqrt(m + 1)
-    standard deviations, or 0 if the target is equal, too. The mean squared z-score of such rows is 1 + 1 / (m + 1) if
-    target and draws are exchangeable.
-    """
+    """Return the std that errors are compared with, (n,); where draws are equal, that of draws and target."""
     predictive = rows.distributions()
     std = spreads(predictive)
     if std.all() or predictive.n_draws is None:
@@ -119,11 +114,7 @@ def _shift_of_draws(m: int) -> float:
 
 
 def reference_rce(rows: Predictions) -> float:
-    """Return the relative calibration error of a perfect model: 0, or 1 - sqrt(1 + 1/m) with m draws per row.
-
-    The error y - mean of m draws has (1 + 1/m) times the variance of the distribution. The sample variance of the
-    draws (divisor m - 1) is an unbiased estimate of the variance of the distribution.
-    """
+    """Return the relative calibration error of a perfect model: 0, or 1 - sqrt(1 + 1/m) with m draws per row."""
     draws = rows.distributions().n_draws
     return 0.0 if draws is None else 1 - float(np.sqrt(1 + 1 / draws))
 
