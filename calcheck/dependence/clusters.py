@@ -242,9 +242,8 @@ def _by_column(rows: Predictions, column: str) -> Clusters:
         msg = f"column {column!r} has {count} clusters: at least {FEWEST} are needed to measure their variance"
         raise DataError(msg)
     note = f"rows of the same {column!r} may depend on each other: {count:,} clusters"
-    return Clusters(
-        label % MOST, details={"cluster": column, "clusters": count}, messages=_messages(note, count, "clusters")
-    )
+    details = {"cluster": column, "clusters": count}
+    return Clusters(label % MOST, details=details, messages=_messages(note, count, "clusters"))
 
 
 def _messages(note: str, count: int, what: str) -> tuple[Message, ...]:
@@ -356,14 +355,9 @@ class DesignEffect:
     @property
     def settings(self) -> dict[str, Any]:
         """What a report states about it."""
-        found = {
-            "column": self.column,
-            "option": self.option,
-            **({"alternative": self.alternative} if self.is_order else {}),
-            "variance_ratio": self.ratio,
-            "reason": self.reason,
-        }
-        return {"dependence_noticed": found}
+        found = {"column": self.column, "option": self.option}
+        found |= {"alternative": self.alternative} if self.is_order else {}
+        return {"dependence_noticed": {**found, "variance_ratio": self.ratio, "reason": self.reason}}
 
     def warning(self, without_option: str = "") -> Message:
         """Return the warning; ``without_option`` is the name of the study, if it has no option for such rows."""
@@ -432,12 +426,9 @@ def _noticed(rows: Predictions, groupings: Mapping[str, Grouping], *, is_order: 
 
 def _groupings(rows: Predictions) -> dict[str, Grouping]:
     """Return the columns of times and keys, by their types and names."""
-    found = {name: _grouping(name, np.asarray(values)) for name, values in rows.columns.items()}
+    kinds = {name: np.asarray(values).dtype.kind for name, values in rows.columns.items()}
+    found = {name: grouping_of(name, is_date=kind == "M", is_key=kind in "OUTiu") for name, kind in kinds.items()}
     return {name: kind for name, kind in found.items() if kind is not None}
-
-
-def _grouping(name: str, values: AnyArray) -> Grouping | None:
-    return grouping_of(name, is_date=values.dtype.kind == "M", is_key=values.dtype.kind in "OUTiu")
 
 
 def _orders(rows: Predictions) -> dict[str, Grouping]:

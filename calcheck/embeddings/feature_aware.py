@@ -61,12 +61,8 @@ class SharedWeighted:
         found = [shared.rescaled(_with_gamma(each, of)) for _, of, shared in self._parts]
         observed = np.concatenate([part[0] for part in found], axis=1)
         model = [np.concatenate(parts, axis=1) for parts in zip(*(part[1] for part in found), strict=True)]
-        return (
-            observed,
-            model,
-            self._blocks([np.asarray(part[2]) for part in found]),
-            self._blocks([np.asarray(part[3]) for part in found]),
-        )
+        own, fixed = (self._blocks([np.asarray(part[place]) for part in found]) for place in (2, 3))
+        return observed, model, own, fixed
 
     def _blocks(self, matrices: list[Values]) -> Values:
         """Return a block diagonal matrix of the matrices of the parts, times the roots of their weights."""
@@ -95,20 +91,17 @@ class FeatureAwareTargets(RbfTargets):
         return {"kernel": "rbf", "feature_targets": self.count, "epsilon": self.epsilon}
 
     def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:
-        parts = [
-            (weight, super(FeatureAwareTargets, self).features(y, predictive, of(gamma), run))
-            for weight, of in self._parts
-        ]
-        return WeightedFeatures(gamma, parts)
+        one = super().features
+        return WeightedFeatures(gamma, [(weight, one(y, predictive, of(gamma), run)) for weight, of in self._parts])
 
     def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:
         one = super().shared
         return SharedWeighted(data, self._parts, lambda part: one(part, covered, run, differences=differences))
 
     @property
-    def _parts(self) -> list[tuple[float, Callable[[Values], Values]]]:
+    def _parts(self) -> list[tuple[float, Rescale]]:
         """Weight of each RBF kernel, and the function that returns its gamma for that of all columns."""
-        parts: list[tuple[float, Callable[[Values], Values]]] = [
+        parts: list[tuple[float, Rescale]] = [
             (1 - self.epsilon, lambda gamma: gamma),
             (self.epsilon, lambda gamma: np.where(np.arange(len(gamma)) < len(gamma) - self.count, gamma, 0.0)),
         ]

@@ -69,27 +69,26 @@ class NystroemEmbedding:
 
     def fitted(self, lambda_: float) -> NystroemFit:
         """Return the fit of the data and of the replicates, cached for each lambda."""
-        if lambda_ not in self.factorized:
-            self.factorized[lambda_] = self._embedded(lambda_)
-        return self.factorized[lambda_]
-
-    def _embedded(self, lambda_: float) -> NystroemFit:
+        if lambda_ in self.factorized:
+            return self.factorized[lambda_]
         rows = self.source.predictions()
-        places = sample_rows(rows, self._limits.evaluated_rows, self.run)
+        places = sample_rows(rows, self.run.limits.evaluated_rows, self.run)
         sample = rows.take(places)
         features = nystroem.rbf_features(self.settings)
-        pilot = sample.take(slice(self._limits.pilot_rows))
+        pilot = sample.take(slice(self.run.limits.pilot_rows))
         directions = nystroem.principal_directions(features, pilot.targets(), pilot.distributions().load())
         outputs = nystroem.RegressionTargets(features, *directions, self.replicates, self.run.quiet())
         x = self._scaled(sample)
 
         def fit(count: int) -> tuple[nystroem.Landmarks, nystroem.NystroemNorms]:
-            landmarks = self._landmarks(x, count, self._limits.n_validation(len(rows), count), lambda_, len(rows))
+            landmarks = self._landmarks(x, count, self.run.limits.n_validation(len(rows), count), lambda_, len(rows))
             return landmarks, self._measured(self.rows(), landmarks, outputs, lambda_)
 
         counts = self._counts(pilot, replace(outputs, replicates=0), lambda_, len(rows))
         landmarks, measured = first_sufficient(map(fit, counts), lambda found: self.options.is_accurate(found[1]))
-        return NystroemFit(self, measured, landmarks, places, outputs.groups, self._bounds(pilot))
+        found = NystroemFit(self, measured, landmarks, places, outputs.groups, self._bounds(pilot))
+        self.factorized[lambda_] = found
+        return found
 
     def _scaled(self, rows: Predictions) -> Floats:
         return self.settings.scaling.rounded(rows.inputs(), precision=self.run.precision)
@@ -102,15 +101,11 @@ class NystroemEmbedding:
         return bounds
 
     @property
-    def _limits(self) -> Limits:
-        return self.run.limits
-
-    @property
     def replicates(self) -> int:
         """Number of replicates R of the targets."""
         if self.run.replicates is not None:
             return self.run.replicates
-        return REPLICATES if len(self.source.predictions()) <= self._limits.evaluated_rows else REPLICATES_OF_MANY
+        return REPLICATES if len(self.source.predictions()) <= self.run.limits.evaluated_rows else REPLICATES_OF_MANY
 
     def rows(self) -> Source:
         """Return the rows with their inputs, in memory if they are loaded."""
@@ -120,7 +115,7 @@ class NystroemEmbedding:
     def selected(self, lambda_: float, n: int) -> tuple[tuple[Values, int], Floats, Floats]:
         """Return output directions, landmarks and validation inputs, by a source that is a sample of n rows."""
         rows = self.source.predictions()
-        pilot = rows.take(slice(self._limits.pilot_rows))
+        pilot = rows.take(slice(self.run.limits.pilot_rows))
         self._bounds(pilot)
         features, x = nystroem.rbf_features(self.settings), self._scaled(rows)
         directions = nystroem.principal_directions(features, pilot.targets(), pilot.distributions().load())
@@ -131,7 +126,11 @@ class NystroemEmbedding:
         return (
             directions,
             self._landmark_inputs(x, count, lambda_),
-            x[np.sort(self.run.rng(RandomStream.RESIDUAL).permutation(len(x))[: self._limits.n_validation(n, count)])],
+            x[
+                np.sort(
+                    self.run.rng(RandomStream.RESIDUAL).permutation(len(x))[: self.run.limits.n_validation(n, count)]
+                )
+            ],
         )
 
     def _landmarks(self, x: Floats, count: int, n_validated: int, lambda_: float, n: int) -> nystroem.Landmarks:
@@ -157,13 +156,13 @@ class NystroemEmbedding:
 
     def _counts(self, pilot: Predictions, outputs: nystroem.RegressionTargets, lambda_: float, n: int) -> Iterator[int]:
         """Yield increasing numbers of landmarks to try on all rows."""
-        largest = min(n, self._limits.evaluated_rows)
+        largest = min(n, self.run.limits.evaluated_rows)
         if self.options.count is not None:
             yield min(self.options.count, largest)
             return
         affordable = self._affordable(pilot.inputs().shape[1], n)
-        count = min(self._limits.min_landmarks, largest)
-        if n > 2 * self._limits.pilot_rows:
+        count = min(self.run.limits.min_landmarks, largest)
+        if n > 2 * self.run.limits.pilot_rows:
             count = self._pilot_count(pilot, outputs, lambda_, min(largest, affordable))
         yield count
         while count < largest and 2 * count <= affordable:
@@ -178,20 +177,19 @@ class NystroemEmbedding:
         limit = min(largest, len(x))
 
         def is_accurate(count: int) -> bool:
-            landmarks = self._landmarks(x, count, max(self._limits.validation_rows, count), lambda_, len(x))
+            landmarks = self._landmarks(x, count, max(self.run.limits.validation_rows, count), lambda_, len(x))
             return self.options.is_accurate(self._measured(InMemory(pilot), landmarks, outputs, lambda_))
 
-        doublings = (self._limits.min_landmarks << power for power in itertools.count())
+        doublings = (self.run.limits.min_landmarks << power for power in itertools.count())
         return min(largest, first_sufficient(doublings, lambda count: 2 * count > limit or is_accurate(count)))
 
     def _affordable(self, d: int, n: int) -> int:
         """Return the number of landmarks that --max-flops and the memory allow."""
         columns, limit = self.settings.features.rank * (1 + self.replicates), self.options.max_flops
-        count = self._limits.min_landmarks
-        while (
-            flops(n, d, 2 * count, columns, self._limits) <= limit
-            and SQUARE_ARRAYS * 8 * (2 * count) ** 2 <= self.run.memory
-        ):
+        count = self.run.limits.min_landmarks
+        while flops(n, d, 2 * count, columns, self.run.limits) <= limit:
+            if SQUARE_ARRAYS * 8 * (2 * count) ** 2 > self.run.memory:
+                break
             count *= 2
         return count
 

@@ -49,11 +49,12 @@ class LaplaceFeatures:
         first, *others = models
         every = first.load().join([each.load() for each in others])
         size = len(points) + len(every)
-        self.run.require_room(
-            COPIES * 8 * size**2, f"--kernel-y laplace, with all pairs of {size:,} targets and predictions,"
-        )
+        what = f"--kernel-y laplace, with all pairs of {size:,} targets and predictions,"
+        self.run.require_room(COPIES * 8 * size**2, what)
         embeddings = laplace_embeddings(every, tuple(self.gamma))
-        features = gram_factor(_gram(self.gram(points), embeddings.means(points), embeddings.products()), TOLERANCE)
+        between = embeddings.means(points)
+        gram = np.block([[self.gram(points), between], [between.T, embeddings.products()]])
+        features = gram_factor(gram, TOLERANCE)
         predicted = features[len(points) :].reshape(1 + len(others), len(first), -1)
         error = target_kernels.FeatureBounds(features.shape[1], TOLERANCE, TOLERANCE, EMBEDDING_ERROR)
         return features[: len(points)], iter(predicted), error
@@ -215,12 +216,12 @@ class SharedLaplace:
         else:
             first, *others = (one.load() for one in each.model if not isinstance(one, target_kernels.SwappedDraw))
             known = self._embed(first.join(list(others)))
-        features = gram_factor(_gram(*self._observed(each.y, known.embeddings), known.products), TOLERANCE)
+        own, between = self._observed(each.y, known.embeddings)
+        features = gram_factor(np.block([[own, between], [between.T, known.products]]), TOLERANCE)
         observed = features[:n]
         pooled = features[n:].reshape(len(each.model), n, -1)
-        model = [
-            observed - self._stretch(one) * (observed - mean) for one, mean in zip(each.model, pooled, strict=True)
-        ]
+        pairs = zip(each.model, pooled, strict=True)
+        model = [observed - self._stretch(one) * (observed - mean) for one, mean in pairs]
         return observed, model, None, None
 
     def _known(self, one: Predictive | target_kernels.SwappedDraw) -> _Known:
@@ -246,11 +247,6 @@ class SharedLaplace:
         points = y.reshape(-1, y.shape[-1])
         own = target_kernels.by_row(target_kernels.by_row(self._features.gram(points), y).T, y)
         return own, target_kernels.by_row(embeddings.means(points), y)
-
-
-def _gram(observed: Values, between: Values, predicted: Values) -> Values:
-    """Return the Gram matrix of targets and distributions."""
-    return np.block([[observed, between], [between.T, predicted]])
 
 
 class LaplaceTargets(TargetKernel):

@@ -422,7 +422,8 @@ def _refined(predictive: Predictive, gamma: float, rule: _Rule, ends: Values) ->
     done: list[tuple[Values, Values]] = []
     for _ in range(MAX_HALVINGS):
         _require_room(predictive, (sum(len(each) for each, _ in done) + len(left)) * len(rule.nodes))
-        below = _tabulated(predictive, left[:, None] + width[:, None] * (1 + rule.nodes) / 2)
+        nodes = left[:, None] + width[:, None] * (1 + rule.nodes) / 2
+        below = _at_points(predictive, nodes.ravel(), lambda rows, y: rows.cdf(y)).reshape(-1, *nodes.shape)
         good = _errors(predictive, rule, left, width, below) * np.minimum(gamma * width, 1) <= TOLERANCE
         done.append((left[good], below[:, good]))
         left, width = left[~good], width[~good] / 2
@@ -433,11 +434,6 @@ def _refined(predictive: Predictive, gamma: float, rule: _Rule, ends: Values) ->
     order = np.argsort(edges)
     below = np.concatenate([each for _, each in done], axis=1)[:, order]
     return SmoothEmbeddings.from_cdf(np.append(edges[order], ends[-1]), below, gamma)
-
-
-def _tabulated(predictive: Predictive, points: Values) -> Values:
-    """Return P(Y_i <= s) at points (w, q), (n, w, q)."""
-    return _at_points(predictive, points.ravel(), lambda rows, y: rows.cdf(y)).reshape(-1, *points.shape)
 
 
 def _at_points(predictive: Predictive, points: Values, of: Callable[[Predictive, Values], Values]) -> Values:

@@ -215,9 +215,11 @@ def low_rank_kernel(kernel: Kernel, x: Values, points: Values, max_rank: int) ->
     """Return the low-rank kernel Z Z^T by pivoted Cholesky of inputs x (n, d); the pivots are landmarks."""
     n, inputs_and_points = len(x), np.concatenate([x, points])
     diagonal = np.asarray(kernel.diagonal(inputs_and_points), dtype=np.float64)
-    found = PivotedCholesky(
-        diagonal, lambda pivot: kernel.gram(inputs_and_points, x[pivot : pivot + 1])[:, 0], max_rank
-    )
+
+    def products(pivot: int) -> Values:
+        return np.asarray(kernel.gram(inputs_and_points, x[pivot : pivot + 1])[:, 0])
+
+    found = PivotedCholesky(diagonal, products, max_rank)
     found.represent(n, RESIDUAL_TOLERANCE * diagonal[:n])
     missed = float((found.residuals[:n] / diagonal[:n]).max())
     _, same = np.unique(x, axis=0, return_inverse=True)
@@ -265,10 +267,8 @@ def permutation_null(
             embedded = outputs.of_division(samples[0])
             if embedded is not None:
                 observed, rescaled, fixed = embedded
-                first, second = (
-                    kernel.regressed(rows, observed[rows], lambda_)
-                    for rows, lambda_ in zip(samples, lambdas, strict=True)
-                )
+                pairs = zip(samples, lambdas, strict=True)
+                first, second = (kernel.regressed(rows, observed[rows], lambda_) for rows, lambda_ in pairs)
                 values[number] = (_norms(first - second, rescaled) ** power).mean()
                 points = _norms(first - second, fixed) ** power
                 run.require_room((1 + count) * points.nbytes, f"--replicates {count:,} at {len(points):,} inputs")

@@ -102,16 +102,6 @@ def grid_over_all(y: Values, predictive: Predictive, gamma: Values, fineness: Fi
     return _grid(spans, gamma, fineness.points, lattice=predictive.is_discrete)
 
 
-def near_targets(
-    y: Values, predictive: Predictive, gamma: Values, rng: Generator, most: int = POOL_POINTS
-) -> GaussianAtoms:
-    """Return the targets as elements, or a grid over them if there are more than ``most``."""
-    grid = None
-    if len(y) > most and len(gamma) == 1:
-        grid = _grid(_spans(y.ravel(), gamma), gamma, most, lattice=predictive.is_discrete)
-    return _points(y, gamma, rng, most) if grid is None else grid
-
-
 def near_distributions(predictive: Predictive, gamma: Values, rng: Generator, most: int = POOL_POINTS) -> GaussianAtoms:
     """Return at most ``most`` elements near the distributions: draws, their embeddings, or a grid."""
     if isinstance(predictive, Samples):
@@ -158,9 +148,8 @@ def _grid(intervals: Values, gamma: Values, most: int, *, lattice: bool) -> Gaus
     if lattice:
         spacing = max(1.0, np.floor(spacing))
         margin = spacing * np.floor(margin / spacing)
-        intervals = spacing * np.stack(
-            [np.floor(intervals[:, 0] / spacing), np.ceil(intervals[:, 1] / spacing)], axis=1
-        )
+        ends = [np.floor(intervals[:, 0] / spacing), np.ceil(intervals[:, 1] / spacing)]
+        intervals = spacing * np.stack(ends, axis=1)
     stretches = _merged(intervals + margin * np.array([-1, 1]))
     steps = np.ceil((stretches[:, 1] - stretches[:, 0]) / spacing)
     if not steps.sum() + len(steps) <= most:
@@ -172,12 +161,8 @@ def _grid(intervals: Values, gamma: Values, most: int, *, lattice: bool) -> Gaus
 
 def _spans(points: Values, gamma: Values) -> Values:
     """Return intervals (i, 2) that cover points (p,), split at gaps above a length scale so outliers are cheap."""
-    return _as_intervals(np.unique(points), float(1 / np.sqrt(2 * gamma[0])))
-
-
-def _as_intervals(points: Values, gap: float) -> Values:
-    """Return intervals (i, 2) that cover sorted points, split where consecutive points differ by more than the gap."""
-    breaks = np.flatnonzero(np.diff(points) > gap)
+    points = np.unique(points)
+    breaks = np.flatnonzero(np.diff(points) > float(1 / np.sqrt(2 * gamma[0])))
     starts = points[np.concatenate([[0], breaks + 1])]
     ends = points[np.concatenate([breaks, [len(points) - 1]])]
     return np.stack([starts, ends], axis=1)
@@ -320,7 +305,10 @@ def output_features(
     whole = grid_over_all(y, predictive, gamma, fineness) if len(gamma) == 1 else None
     if whole is not None and (features := _chosen_features(whole, len(whole), tolerance)).rank < MAX_FEATURES:
         return features
-    targets = near_targets(y, predictive, gamma, rng, most)
+    targets = None
+    if len(y) > most and len(gamma) == 1:
+        targets = _grid(_spans(y.ravel(), gamma), gamma, most, lattice=predictive.is_discrete)
+    targets = _points(y, gamma, rng, most) if targets is None else targets
     return _chosen_features(targets.join(near_distributions(predictive, gamma, rng, most)), len(targets), tolerance)
 
 

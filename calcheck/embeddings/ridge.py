@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -163,17 +163,13 @@ class KernelRidge:
         tolerance, n_lambda = TOLERANCES[self.run.precision], self.n * lambda_
         available = self.run.memory - (self.gram.nbytes if self.gram.kept else 0)
         count = solvers.n_landmarks(self.n)
-        pays = partial(
-            solvers.pays_off,
-            self.x.shape,
-            rhs.shape[1],
-            cached=self.gram.kept,
-            cached_features=self.n * count * self.x.itemsize <= available,
-            tolerance=tolerance,
-        )
+        fits = self.n * count * self.x.itemsize <= available
 
         def suggest(iterations: int, residual: float) -> solvers.Preconditioner | None:
-            if iterations != solvers.TRIAL_ITERATIONS or not pays(residual=residual):
+            if iterations != solvers.TRIAL_ITERATIONS:
+                return None
+            sizes, kept = (self.x.shape, rhs.shape[1]), self.gram.kept
+            if not solvers.pays_off(*sizes, cached=kept, cached_features=fits, residual=residual, tolerance=tolerance):
                 return None
             self.run.progress("preconditioner", 0.0)
             landmarks = np.sort(self.run.rng(RandomStream.LANDMARKS).choice(self.n, count, replace=False))

@@ -183,10 +183,8 @@ def trials_of(predictive: Predictive, chosen: Draws, trials: int, run: Run) -> I
         yield predictive
         return
     requested = f"--draws {size:,}" + (f" --trials {trials:,}" if trials > 1 else "")
-    run.require_room(
-        DRAW_COPIES * 8 * trials * size * len(predictive) * predictive.targets,
-        f"{requested} of {len(predictive):,} rows",
-    )
+    needed = DRAW_COPIES * 8 * trials * size * len(predictive) * predictive.targets
+    run.require_room(needed, f"{requested} of {len(predictive):,} rows")
     for trial in range(trials):
         try:
             draws = predictive.sample(run.rng(RandomStream.DRAWS, trial), size)
@@ -212,24 +210,14 @@ MAX_RESIDUAL = 1e-8  # Maximum feature residual (of a squared norm) without a wa
 
 def feature_details(bounds: FeatureBounds) -> dict[str, Any]:
     """Return rank and residuals of the output features."""
-    features = {
-        "rank": bounds.rank,
-        "residual_targets": bounds.points,
-        "residual_predictive": bounds.rows,
-        "quadrature_error": bounds.quadrature,
-    }
-    return {"features": features}
+    features = {"rank": bounds.rank, "residual_targets": bounds.points, "residual_predictive": bounds.rows}
+    return {"features": {**features, "quadrature_error": bounds.quadrature}}
 
 
 def feature_warnings(rank: int, residual: float) -> list[Message]:
     """Return a warning if the largest residual of the output features is large."""
-    if residual <= MAX_RESIDUAL:
-        return []
-    return [
-        Message(
-            "feature-residual", f"{rank:,} output features have a residual of up to {residual:.1e} of a squared norm"
-        )
-    ]
+    text = f"{rank:,} output features have a residual of up to {residual:.1e} of a squared norm"
+    return [] if residual <= MAX_RESIDUAL else [Message("feature-residual", text)]
 
 
 def residual_warnings(bounds: FeatureBounds) -> list[Message]:

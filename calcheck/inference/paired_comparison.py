@@ -138,9 +138,9 @@ def compare_pairs(
     r"""Return the interval and the p-value of the difference of each pair, by the bootstrap with the same resamples.
 
     * Functions of means over rows: the larger p-value of two tests. Randomly swapping the models' predictions of each
-      row is exact if models are exchangeable, :math:`p = (1 + \#\{|D^*| \ge |D|\}) / (R + 1)`. The
-      studentized bootstrap of D is asymptotically valid for models that are equally good only. Distances from targets are equal if the
-      deviations a and b are equal or opposite: both b - a and b + a are tested, and the larger p-value counts.
+      row is exact if models are exchangeable, :math:`p = (1 + \#\{|D^*| \ge |D|\}) / (R + 1)`. The studentized
+      bootstrap of D is asymptotically valid for models that are equally good only. Distances from targets are equal
+      if the deviations a and b are equal or opposite: both b - a and b + a are tested, and the larger p-value counts.
     * Functions of means that are biased by noise: the bootstrap of D, centered at its mean; in bins, its slopes at the
       resamples times the noise of others.
     * Quadratic forms of embeddings: the studentized bootstrap of D, from the influence of each row.

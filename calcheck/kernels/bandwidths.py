@@ -216,9 +216,7 @@ def input_kernel(
     single = rows.width == 1
     kernel = kernel or ("rbf" if single else "polynomial")
     of_several: Normalization = "l2" if rows.has_embedding else "standardize"
-    of_one: Normalization = (
-        "standardize" if kernel == "polynomial" else "none"
-    )  # gamma sets the scale of the other kernels
+    of_one: Normalization = "standardize" if kernel == "polynomial" else "none"  # gamma sets the scale of others
     normalize = normalize or (of_one if single else of_several)
     if gamma is not None:
         return kernel, normalize, gamma

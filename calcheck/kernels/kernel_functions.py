@@ -15,9 +15,7 @@ from calcheck.typing import Array
 
 CACHE_BYTES = 1 << 19  # Bytes per chunk: half of a typical level 2 cache
 MAX_SCALED_NORM = 300.0  # Limit on gamma |x|^2; above it, |x|^2 - 2 x.x' + |x'|^2 is too inaccurate for small distances
-MAX_SUMMED_COLUMNS = (
-    4  # Maximum columns for summing differences directly: more accurate, and as fast as a matrix product
-)
+MAX_SUMMED_COLUMNS = 4  # Most columns for summing differences directly: more accurate, and as fast as a product
 
 
 @dataclass(frozen=True)

@@ -65,12 +65,8 @@ class JointEmbedding:
             return QuadraticForm(self.difference, scale * np.sum(self.difference**2, axis=1), scale)
         own = 0.0 if self.draws is None else 1 / (n * (n * self.draws - 1))
         others = 1 / n**2 if self.draws is None else self.draws * own
-        return QuadraticForm(
-            self.predicted,
-            np.full(n, own) * self.draw_norms,
-            others,
-            others * self.predicted - 2 / n**2 * self.observed,
-        )
+        left = others * self.predicted - 2 / n**2 * self.observed
+        return QuadraticForm(self.predicted, np.full(n, own) * self.draw_norms, others, left)
 
     def scores(self, *, unbiased: bool, constant: bool) -> Values:
         """Return -2 a_i . b_i + |b_i|^2, (n,), with |a_i|^2 if ``constant``; unbiased without a draw with itself."""

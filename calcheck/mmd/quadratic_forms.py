@@ -102,9 +102,8 @@ class QuadraticForm:
     def from_rows(self, rows: Indices) -> "QuadraticForm":
         """Return the form on a subset of rows, scaled to estimate the full sum."""
         up = (len(self.u) / len(rows)) ** 2
-        return QuadraticForm(
-            self.u[rows], up * self.c[rows], up * self.scale, None if self.w is None else up * self.w[rows]
-        )
+        w = None if self.w is None else up * self.w[rows]
+        return QuadraticForm(self.u[rows], up * self.c[rows], up * self.scale, w)
 
     def diagonal_total(self, diagonal: Values) -> float:
         """Return the contribution of the pairs of a row with itself, given the diagonal of K."""
@@ -112,9 +111,8 @@ class QuadraticForm:
 
     def with_signs(self, signs: Values) -> "QuadraticForm":
         """Return the form with the rows multiplied by signs (n,), as under the null hypothesis."""
-        return QuadraticForm(
-            signs[:, None] * self.u, self.c, self.scale, None if self.w is None else signs[:, None] * self.w
-        )
+        w = None if self.w is None else signs[:, None] * self.w
+        return QuadraticForm(signs[:, None] * self.u, self.c, self.scale, w)
 
     def terms(self, products: Values, diagonal: Values) -> Values:
         """Return the contribution of each row, (n,), given K u and the diagonal of K."""
@@ -188,9 +186,8 @@ class ExactGram(Pairs):
             weighted = tile[:, :own] @ u[others][:own] + 2 * (tile[:, own:] @ u[others][own:])
             sums = sums + self._array.xp.sum(u[rows] * weighted, axis=0)
         columns = np.split(self._array.to_numpy(sums), ends)
-        return np.array(
-            [form.scale * part.sum() - form.c @ self.diagonal for form, part in zip(forms, columns, strict=True)]
-        )
+        pairs = zip(forms, columns, strict=True)
+        return np.array([form.scale * part.sum() - form.c @ self.diagonal for form, part in pairs])
 
 
 class LowRankGram(Pairs):

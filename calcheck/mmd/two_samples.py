@@ -36,14 +36,10 @@ class TwoSamples:
         self, outputs: Sequence[Values], lambdas: tuple[float, float], points: Values
     ) -> tuple[Distances, tuple[Dof, Dof]]:
         """Return the distances between the two embeddings. Shapes: outputs (n, r) each, points (m, d)."""
-        regressions = [
-            ridge.solve(psi, lambda_) for ridge, psi, lambda_ in zip(self.ridges, outputs, lambdas, strict=True)
-        ]
-        first, second = (
-            np.concatenate(list(ridge.predict(points, regression.coefficients)))
-            for ridge, regression in zip(self.ridges, regressions, strict=True)
-        )
-        own, other = regressions
+        fits = zip(self.ridges, outputs, lambdas, strict=True)
+        own, other = (ridge.solve(psi, lambda_) for ridge, psi, lambda_ in fits)
+        pairs = zip(self.ridges, (own.coefficients, other.coefficients), strict=True)
+        first, second = (np.concatenate(list(ridge.predict(points, each))) for ridge, each in pairs)
         found = Distances(
             np.linalg.norm(first - second, axis=1)[None],
             own.dof,
@@ -59,8 +55,7 @@ class TwoSamples:
         """Return the effective neighbors per row in the sample that has fewer; None for polynomial kernels."""
         if isinstance(self.kernel, Polynomial):
             return None
-        seen = [neighbors(self.kernel, ridge.backend.to_numpy(ridge.x)) for ridge in self.ridges]
-        return min(seen)
+        return min(neighbors(self.kernel, ridge.backend.to_numpy(ridge.x)) for ridge in self.ridges)
 
 
 BLOCK = 256  # Permutations per product with the kernel matrix

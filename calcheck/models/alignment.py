@@ -61,9 +61,8 @@ def incomparable_reason(metric: Metric[Any], sources: Sequence[Source]) -> str:
         return f"has intervals at different levels for the models ({listed}): pass --level" if len(levels) > 1 else ""
     if isinstance(metric, HasMeasure):
         measures = {metric.measure(source.predictions().distributions()) for source in sources}
-        return "compares densities of some models with probability masses of others: pass --discretise" * (
-            len(measures) > 1
-        )
+        text = "compares densities of some models with probability masses of others: pass --discretise"
+        return text if len(measures) > 1 else ""
     own = {isinstance(metric, ComparesOutcomes) and metric.outcomes(source) is not source for source in sources}
     return "compares distributions of some models, and the coverage of intervals of others" if len(own) > 1 else ""
 
@@ -76,9 +75,8 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
             theirs = theirs.take(order)
         if first.has_errors or other.has_errors:
             return AlignedSource(other.source, theirs)
-        _require_same_targets(
-            rows, theirs, (first.name, other.name), remedy="Rows with the same id must have the same target"
-        )
+        remedy = "Rows with the same id must have the same target"
+        _require_same_targets(rows, theirs, (first.name, other.name), remedy=remedy)
     else:
         if len(rows) != len(theirs):
             counts = f"{first.name} has {len(rows):,} rows, {other.name} has {len(theirs):,}"
@@ -135,10 +133,8 @@ def _require_same_targets(
     if not len(bad):
         return
     keys, label = (rows.row_numbers(), "row") if rows.id is None else (rows.id, rows.id_name)
-    examples = "; ".join(
-        f"{label} {keys[row]}: {_target_text(y[row])} against {_target_text(others[row])}"
-        for row in bad[:SHOWN].tolist()
-    )
+    texts = [(keys[row], _target_text(y[row]), _target_text(others[row])) for row in bad[:SHOWN].tolist()]
+    examples = "; ".join(f"{label} {key}: {own} against {other}" for key, own, other in texts)
     more = "; …" if len(bad) > SHOWN else ""
     msg = f"{len(bad):,} of {len(y):,} {what} of {names[0]} and {names[1]} differ ({examples}{more}). {remedy}"
     raise DataError(msg)

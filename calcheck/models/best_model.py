@@ -79,11 +79,8 @@ def _listed(others: Sequence[OtherModel]) -> str:
 def _described(other: OtherModel) -> str:
     """Return by how much the best model is better than another one, with the interval and the p-value."""
     relative = other.percent is not None
-    value, low, high = (
-        (other.percent, other.percent_low, other.percent_high)
-        if relative
-        else (other.difference, other.low, other.high)
-    )
+    in_percent = other.percent, other.percent_low, other.percent_high
+    value, low, high = in_percent if relative else (other.difference, other.low, other.high)
     digits, unit = (".1f", " %") if relative else (".3g", "")
     parts = [] if low is None or high is None else [f"{low:{digits}} to {high:{digits}}{unit}"]
     parts += [] if other.p_value is None else [f"p {format_p(other.p_value)}"]

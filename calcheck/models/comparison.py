@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from calcheck.core.lazy_inputs import same_inputs
@@ -102,31 +102,21 @@ def compare(
         for result in report.results
     }
     values = [_ranked([found[metric.info.name, name] for name in names]) for metric in valid]
-    trusted = (TRUSTED,) if any(model.has_errors for model in models) and _by_id(evaluated) else ()
+    by_id = any(shown.id is not None for shown, _ in evaluated.values())
+    trusted = (TRUSTED,) if by_id and any(model.has_errors for model in models) else ()
 
     def differences(chosen: Sequence[Metric[Any]], order: Sequence[str]) -> list[Result]:
         """Return the differences of models from the first of them."""
         first, *others = order
-        places = [(metric, name) for metric in chosen for name in others]
         clusters = shared_clusters(order, evaluated, run)
         pairs = []
-        for metric, name in places:
-            (own, own_rows), (theirs, their_rows) = (
-                evaluated[metric.info.name, first],
-                evaluated[metric.info.name, name],
-            )
+        for metric, name in product(chosen, others):
+            own, own_rows = evaluated[metric.info.name, first]
+            theirs, their_rows = evaluated[metric.info.name, name]
             ideal = targets(*(found[metric.info.name, each] for each in (first, name)))
             pairs.append(ModelPair(metric, (own, theirs), (own_rows, their_rows), ideal, clusters[name]))
-        return [
-            _difference(
-                found[pair.metric.info.name, first],
-                found[pair.metric.info.name, name],
-                pair,
-                inferred,
-                (*trusted, *_elsewhere(pair)),
-            )
-            for pair, (_, name), inferred in zip(pairs, places, compare_pairs(pairs, run, swaps=swaps), strict=True)
-        ]
+        compared = zip(pairs, others * len(chosen), compare_pairs(pairs, run, swaps=swaps), strict=True)
+        return [_difference(found, (first, name), pair, inferred, trusted) for pair, name, inferred in compared]
 
     pairs = differences(valid, names)
     best = _best(valid, names, found, pairs, differences, run.confidence)
@@ -232,10 +222,6 @@ def _ranked_by_simulation(metric: Metric[Any], rows: RowResults) -> bool:
     return metric.info.orientation == "reference" and rows.reference is None
 
 
-def _by_id(evaluated: Evaluated) -> bool:
-    return any(shown.id is not None for shown, _ in evaluated.values())
-
-
 def _skipped(names: Sequence[str], reports: Sequence[Report]) -> list[Skipped]:
     """Return the skipped metrics: each metric once, with the reasons of the models unless they are all the same."""
     reasons: dict[str, dict[str, Skipped]] = {}
@@ -271,19 +257,18 @@ def shared_clusters(names: Sequence[str], evaluated: Evaluated, run: Run) -> dic
     return {name: min((each for each in (first, found.get(name)) if each is not None), key=len) for name in found}
 
 
-def _elsewhere(pair: ModelPair[Metric[Any]]) -> tuple[Message, ...]:
-    """Return a warning if a metric conditions the two models on different inputs."""
-    first, second = (model.x for model in pair.models)
-    if "x" not in pair.metric.info.needs or first is None or second is None:
-        return ()
-    return () if same_inputs(first, second) else (ELSEWHERE,)
-
-
 def _difference(
-    first: Result, second: Result, pair: ModelPair[Metric[Any]], inferred: Inference, notes: tuple[Message, ...]
+    results: Mapping[tuple[str, str], Result],
+    names: tuple[str, str],
+    pair: ModelPair[Metric[Any]],
+    inferred: Inference,
+    notes: tuple[Message, ...],
 ) -> Result:
     """Return the difference of two values, or of their distances from the ideal values if there are any."""
-    names = first.slice["model"], second.slice["model"]
+    first, second = (results[pair.metric.info.name, name] for name in names)
+    x, other_x = (model.x for model in pair.models)
+    if "x" in pair.metric.info.needs and x is not None and other_x is not None and not same_inputs(x, other_x):
+        notes += (ELSEWHERE,)
     absent = [name for name, each in zip(names, (first, second), strict=True) if each.value is None]
     ideal = pair.targets
     if ideal is None and first.orientation == "reference":

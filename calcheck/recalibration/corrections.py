@@ -234,8 +234,7 @@ class Local(_Regression):
     kind: Literal["local"] = "local"
 
     def corrected(self, rows: Predictions) -> Predictive:
-        factor = np.exp(np.clip(self._predicted(rows), -LARGEST_LOG, LARGEST_LOG) / 2)
-        return rows.distributions().load().rescale(np.zeros(len(rows)), factor)
+        return rows.distributions().load().rescale(np.zeros(len(rows)), self._factor(self._predicted(rows)))
 
     def describe(self) -> str:
         if [feature.kind for feature in self.features] == ["deviation"]:
@@ -244,16 +243,12 @@ class Local(_Regression):
         return f"uncertainties scaled by {self._names}"
 
     def curves(self) -> list[StepCurve]:
-        return [
-            StepCurve(
-                name,
-                "factor of uncertainties",
-                values,
-                np.exp(np.clip(log_variance, -LARGEST_LOG, LARGEST_LOG) / 2),
-                1.0,
-            )
-            for name, values, log_variance in self._partial()
-        ]
+        label = "factor of uncertainties"
+        return [StepCurve(name, label, values, self._factor(logs), 1.0) for name, values, logs in self._partial()]
+
+    @staticmethod
+    def _factor(log_variance: Values) -> Values:
+        return np.exp(np.clip(log_variance, -LARGEST_LOG, LARGEST_LOG) / 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,12 +328,7 @@ class Pit(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Beta(Step):
-    """Maps distribution functions by R(p) = 1 / (1 + exp(-(a log p - b log(1 - p) + c))).
-
-    References
-    ----------
-    Kull, Silva Filho, Flach (2017), "Beta calibration"; Song et al. (2019).
-    """
+    """Maps distribution functions by R(p) = 1 / (1 + exp(-(a log p - b log(1 - p) + c))) (Kull et al. 2017)."""
 
     kind: Literal["beta"] = "beta"
     # a, b, c: parameters, a > 0 and b > 0; 1, 1 and 0 change nothing
@@ -406,9 +396,8 @@ class Conformal(Step):
         return Intervals(predictive.levels, lower, upper, predictive.point)
 
     def describe(self) -> str:
-        moved = ", ".join(
-            f"{level:g}: {score:+.3g}" for level, score in zip(self.levels[:3], self.scores, strict=False)
-        )
+        pairs = zip(self.levels[:3], self.scores, strict=False)
+        moved = ", ".join(f"{level:g}: {score:+.3g}" for level, score in pairs)
         more = ", …" if len(self.levels) > 3 else ""  # noqa: PLR2004 - shown
         unit = " widths" if self.relative else ""
         return f"{self.form} moved by conformal scores ({moved}{more}){unit}"

@@ -148,7 +148,11 @@ def _fit_feature(rows: Predictions, column: str) -> Feature:
         return Feature(column, "deviation", low=float(values.min()), high=float(values.max()))
     raw = rows.columns.get(column)
     if raw is not None and np.asarray(raw).dtype.kind not in NUMBERS:
-        return _category(column, np.asarray(raw))
+        groups = np.unique(np.asarray(raw).astype(str))
+        if len(groups) > MOST_GROUPS:
+            msg = f"column {column!r} has {len(groups):,} different texts, at most {MOST_GROUPS} can be groups"
+            raise DataError(msg)
+        return Feature(column, "category", groups=tuple(groups.tolist()))
     values = column_values(rows, column, "number")
     center, scale = float(values.mean()), float(values.std()) or 1.0
     different = np.unique(values)
@@ -163,13 +167,6 @@ def _fit_feature(rows: Predictions, column: str) -> Feature:
         high=float(different[-1]),
         knots=tuple(map(float, knots)) if is_curved else (),
     )
-
-
-def _category(column: str, values: AnyArray) -> Feature:
-    groups = np.unique(values.astype(str))
-    if len(groups) > MOST_GROUPS:
-        raise DataError(f"column {column!r} has {len(groups):,} different texts, at most {MOST_GROUPS} can be groups")
-    return Feature(column, "category", groups=tuple(map(str, groups)))
 
 
 def _spline(values: Values, knots: tuple[float, ...]) -> list[Values]:

@@ -1,7 +1,7 @@
 """Methods of recalibration: the fits of their steps, methods by name, and fitted maps that are stored."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -18,7 +18,7 @@ from calcheck.predictions import Predictions
 from calcheck.recalibration import corrections as map_steps
 from calcheck.recalibration import features as row_features
 from calcheck.statistics.binning import Binning
-from calcheck.statistics.pit import levels_of, pit
+from calcheck.statistics.pit import levels_of, pit, share_of_row_below
 from calcheck.typing import Mask, Values
 
 MOST_ROWS = 10_000  # Maximum number of rows that choose a penalty, which is in rows and therefore that of all rows
@@ -106,7 +106,7 @@ def fit_local(rows: Predictions, options: FitOptions) -> map_steps.Local:
     _require_spread_of_errors(float(squares.mean()))
     ridge = _ridge(rows, features, design, squares, options, log=True)
     coefficients = map_steps.gamma_regression(design, squares, ridge)
-    return map_steps.Local(features=features, coefficients=tuple(map(float, coefficients)), ridge=ridge)
+    return map_steps.Local(features=features, coefficients=tuple(coefficients.tolist()), ridge=ridge)
 
 
 def fit_bias(rows: Predictions, options: FitOptions) -> map_steps.Bias:
@@ -114,9 +114,8 @@ def fit_bias(rows: Predictions, options: FitOptions) -> map_steps.Bias:
     features = row_features.fit_features(rows, options.by)
     design, z = map_steps.design_matrix(features, rows), row_features.z_scores(rows)
     ridge = _ridge(rows, features, design, z, options, log=False)
-    return map_steps.Bias(
-        features=features, coefficients=tuple(map(float, map_steps.ridge_regression(design, z, ridge))), ridge=ridge
-    )
+    coefficients = map_steps.ridge_regression(design, z, ridge)
+    return map_steps.Bias(features=features, coefficients=tuple(coefficients.tolist()), ridge=ridge)
 
 
 def _ridge(
@@ -134,11 +133,8 @@ def _ridge(
     parts = math.ceil(len(rows) / MOST_ROWS)
     folds = map_steps.assign_folds(rows, parts * map_steps.INNER_FOLDS, seed=options.seed + 1)
     some = folds < map_steps.INNER_FOLDS
-    fit, loss = (
-        (map_steps.gamma_regression, map_steps.gamma_loss)
-        if log
-        else (map_steps.ridge_regression, map_steps.squared_loss)
-    )
+    fit: map_steps.Fit = map_steps.gamma_regression if log else map_steps.ridge_regression
+    loss: map_steps.Loss = map_steps.gamma_loss if log else map_steps.squared_loss
     return map_steps.choose_ridge(design[some], targets[some], folds[some], fit, loss)
 
 
@@ -158,9 +154,8 @@ def fit_isotonic_variance(rows: Predictions, _: FitOptions) -> map_steps.Isotoni
     fitted = np.maximum(fitted, fitted[fitted > 0].min())
     inner = np.zeros(len(fitted), np.bool_)  # points within a constant piece change no interpolated value
     inner[1:-1] = (fitted[1:-1] == fitted[:-2]) & (fitted[1:-1] == fitted[2:])
-    return map_steps.IsotonicVariance(
-        predicted=tuple(map(float, different[~inner])), fitted=tuple(map(float, fitted[~inner]))
-    )
+    predicted, fitted = different[~inner].tolist(), fitted[~inner].tolist()
+    return map_steps.IsotonicVariance(predicted=tuple(predicted), fitted=tuple(fitted))
 
 
 def fit_bin_scaling(rows: Predictions, options: FitOptions) -> map_steps.BinScaling:
@@ -189,16 +184,9 @@ def fit_pit(rows: Predictions, _: FitOptions) -> map_steps.Pit:
         found = Recalibrator.from_knots(ordered, levels_of(n), most=MOST_KNOTS)
         return map_steps.Pit(probability=tuple(map(float, found.probability)), level=tuple(map(float, found.level)))
     grid = np.linspace(0, 1, MOST_KNOTS + 2)
-    below = np.array([_share_below(left, right, level) for level in grid[1:-1]])
+    below = np.array([share_of_row_below(left, right, level).mean() for level in grid[1:-1]])
     level = np.concatenate([[0.0], (n * below + grid[1:-1]) / (n + 1), [1.0]])
     return map_steps.Pit(probability=tuple(map(float, grid)), level=tuple(map(float, level)))
-
-
-def _share_below(left: Values, right: Values, level: float) -> float:
-    """Return the share of PIT values up to a level, each uniform between its limits."""
-    jump = right - left
-    share = np.divide(level - left, jump, out=(right <= level).astype(np.float64), where=jump > 0)
-    return float(np.clip(share, 0, 1).mean())
 
 
 def _pit_limits(rows: Predictions) -> tuple[Values, Values]:
@@ -264,11 +252,8 @@ def fit_conformal(rows: Predictions, options: FitOptions) -> map_steps.Conformal
             scores, form = np.maximum(predictive.lower - y, y - predictive.upper) / unit, "intervals"
         levels = tuple(map(float, predictive.levels))
     else:
-        scores, levels, form = (
-            np.abs(row_features.z_scores(rows))[:, None].repeat(len(options.levels), axis=1),
-            options.levels,
-            "distributions",
-        )
+        scores = np.abs(row_features.z_scores(rows))[:, None].repeat(len(options.levels), axis=1)
+        levels, form = options.levels, "distributions"
     chosen = [_conformal_score(scores[:, place], level) for place, level in enumerate(levels)]
     return map_steps.Conformal(levels=levels, scores=tuple(chosen), relative=options.relative, form=form)
 
@@ -358,13 +343,11 @@ class Method:
 
     def fit(self, rows: Predictions, options: FitOptions) -> tuple[map_steps.AnyStep, ...]:
         """Return the steps fitted to rows, each to the rows corrected by those before."""
-        return tuple(step for step, _ in self._fitted(rows, options))
-
-    def _fitted(self, rows: Predictions, options: FitOptions) -> Iterator[tuple[map_steps.AnyStep, Predictions]]:
-        for place, each in enumerate(self.steps):
-            step = each.fit(rows, options) if rows.observation is None else fit_observed(rows, each.name)
-            yield step, rows
-            rows = step.apply(rows) if place + 1 < len(self.steps) else rows
+        steps: list[map_steps.AnyStep] = []
+        for each in self.steps:
+            rows = steps[-1].apply(rows) if steps else rows
+            steps.append(each.fit(rows, options) if rows.observation is None else fit_observed(rows, each.name))
+        return tuple(steps)
 
 
 def candidates(predictive: Predictive, by: tuple[str, ...]) -> tuple[Method, ...]:
@@ -464,8 +447,7 @@ def family_of(rows: Predictions) -> str:
     """Return the family of predictions, as a map names it; quantiles and intervals with their levels, draws without."""
     predictive = rows.distributions()
     if predictive.quantile_levels is not None:
-        levels = ", ".join(f"{level:g}" for level in predictive.quantile_levels)
-        return f"quantiles at {levels}"
+        return f"quantiles at {', '.join(f'{level:g}' for level in predictive.quantile_levels)}"
     return predictive.display_name
 
 

@@ -26,13 +26,11 @@ BLOCK_ROWS = 1 << 13  # Rows that are assigned together
 class InCluster(Condition):
     """Condition that a row is in a cluster, which no option can state."""
 
+    is_option = False
+
     def __str__(self) -> str:
         """Return the condition in words."""
         return f"{'' if self.operator == EQUAL else 'not in '}cluster {self.value} of {self.column}"
-
-    @property
-    def is_option(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,16 +102,13 @@ class GroupSums:
             pit=self.pit and PitSums(*_totals(self.pit.counts, self.pit.variance)),
         )
 
+    @np.errstate(divide="ignore", invalid="ignore")  # Nothing is expected to vary
     def deviations(self) -> tuple[Values, str]:
-        """Return how far errors are above those of a right model, in standard errors, (g,), and what they are.
+        """Return how far errors are above those of a right model, in standard errors, (g,) or NaN, and what they are.
 
         Errors are squared z-scores, by their cube roots, which are nearly normal (Wilson, Hilferty 1931); of intervals,
-        the shares of targets outside. Where the expected errors are unknown, the deviations are NaN.
+        the shares of targets outside.
         """
-        with np.errstate(divide="ignore", invalid="ignore"):  # Nothing is expected to vary
-            return self._deviations()
-
-    def _deviations(self) -> tuple[Values, str]:
         if self.squares is not None:
             total, expected, variance = self.squares.total, self.squares.expected, self.squares.variance
             if expected is None or variance is None:
@@ -132,7 +129,8 @@ def _totals(*sums: Values | None) -> Iterator[Any]:
 def group_sums(rows: Predictions, groups: Groups, run: Run, *, level: float | None = None) -> GroupSums:
     """Return the sums over the rows of each group."""
     metric = Coverage(level).with_defaults(rows)
-    replicates = _replicates(rows, run)
+    few = min(MAX_REPLICATES, max(MIN_REPLICATES, DRAWS // len(rows)))  # The rows of a group share theirs
+    replicates = NullSimulator(rows, run, numbers=range(0 if run.replicates == 0 else few))
     return GroupSums(
         n=groups.counts,
         level=metric.level_of(rows.predictive),
@@ -140,12 +138,6 @@ def group_sums(rows: Predictions, groups: Groups, run: Run, *, level: float | No
         squares=None if inapplicable_reason(Zms, rows) else _square_sums(rows, groups, replicates),
         pit=None if inapplicable_reason(Pit, rows) else _pit_sums(rows, groups, replicates),
     )
-
-
-def _replicates(rows: Predictions, run: Run) -> NullSimulator:
-    """Return few replicates, or none without a null distribution: the rows of a group share theirs."""
-    few = min(MAX_REPLICATES, max(MIN_REPLICATES, DRAWS // len(rows)))
-    return NullSimulator(rows, run, numbers=range(0 if run.replicates == 0 else few))
 
 
 def _coverage_sums(rows: Predictions, groups: Groups, metric: Coverage) -> CoverageSums:
@@ -359,9 +351,7 @@ class RegionMap:
     sums: GroupSums  # Sums over the rows of each cell
     confidence: float  # Confidence of the limits
     independent: bool = True  # Whether rows are independent; if not, there are no limits
-    local: Mapping[str, Values] = field(
-        default_factory=dict
-    )  # (g,) each, means of the local errors of the rows, by name
+    local: Mapping[str, Values] = field(default_factory=dict)  # (g,) each, means of local errors, by name
     inside: Values | None = None  # (g,), shares of the rows that are in the worst region
     worst: tuple[int, int, int, int] | None = None  # First and last bins of the worst region, if it is a rectangle
 
@@ -541,21 +531,16 @@ def column_groups(
 ) -> tuple[ColumnGroups, ...]:
     """Return the groups by each column of categories: text or truths with 2 to 20 values, or few whole numbers."""
     found = []
-    for column, names, groups in _categories(rows, without):
-        sums = group_sums(rows, groups, run, level=level)
-        found.append(ColumnGroups(column, names, sums if independent else sums.without_limits(), run.confidence))
-    return tuple(found)
-
-
-def _categories(rows: Predictions, without: Collection[str]) -> Iterator[tuple[str, tuple[str, ...], Groups]]:
-    """Yield the columns of categories with their groups."""
     for column, values in rows.columns.items():
         if column in without or values.dtype.kind not in CATEGORIES + WHOLE_NUMBERS:
             continue
         most = MAX_NUMBERS if values.dtype.kind in WHOLE_NUMBERS else MAX_GROUPS
         names, label = np.unique(_texts(values), return_inverse=True)
         if 2 <= len(names) <= most:  # noqa: PLR2004 - one group is all rows
-            yield column, tuple(names.tolist()), Groups(label, len(names))
+            sums = group_sums(rows, Groups(label, len(names)), run, level=level)
+            limited = sums if independent else sums.without_limits()
+            found.append(ColumnGroups(column, tuple(names.tolist()), limited, run.confidence))
+    return tuple(found)
 
 
 def _texts(values: NDArray[np.generic]) -> NDArray[np.str_]:

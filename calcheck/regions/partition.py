@@ -298,14 +298,14 @@ def name_of(source: Source, column: str) -> str:
 
 def search_columns(source: Source, columns: Sequence[str], bins: int, fewest: int) -> list[Partition]:
     """Return the bins of columns in which regions are searched: quantiles, or the 20 most frequent texts and others."""
-    return [_search_bins(name_of(source, name), values_of(source, name), bins, fewest) for name in columns]
-
-
-def _search_bins(name: str, raw: AnyArray, bins: int, fewest: int) -> Partition:
-    values, missing = column_values(raw)
-    if values.dtype.kind == "U":
-        return Partition.categories(name, values, missing, MOST_FREQUENT, max(2, fewest))
-    return Partition.quantiles(name, values, missing, bins)
+    found = []
+    for column in columns:
+        name, (values, missing) = name_of(source, column), column_values(values_of(source, column))
+        if values.dtype.kind == "U":
+            found.append(Partition.categories(name, values, missing, MOST_FREQUENT, max(2, fewest)))
+        else:
+            found.append(Partition.quantiles(name, values, missing, bins))
+    return found
 
 
 def values_of(source: Source, column: str) -> AnyArray:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -197,9 +197,8 @@ class Scan:
     def conditions(self, region: Region) -> tuple[Condition, ...]:
         """Return the conditions of the rows of a region; none for all rows."""
         sides = ((region.first, region.first_run), (region.second, region.second_run))
-        return tuple(
-            condition for column, run in sides if run is not None for condition in self.columns[column].conditions(*run)
-        )
+        parts = [self.columns[column].conditions(*run) for column, run in sides if run is not None]
+        return tuple(chain.from_iterable(parts))
 
     def mask(self, region: Region) -> Mask:
         """Return which rows are in a region, (n,)."""

@@ -200,9 +200,8 @@ def _node(parent: int | None, split: Split | None, sums: Values, *, first: bool)
     """Return a node, given its count, and its sums of scores, variances and squared scores, (7,)."""
     rows, scores, variances = sums[0], sums[1:3], sums[3:5]
     spreads = np.maximum(sums[5:7] - scores**2 / rows, 0)
-    return Node(
-        parent, split, first, int(rows), _pair(standardize(scores, variances)), _pair(spreads), _pair(variances)
-    )
+    deviations = standardize(scores, variances)
+    return Node(parent, split, first, int(rows), _pair(deviations), _pair(spreads), _pair(variances))
 
 
 def _pair(values: Values) -> tuple[float, float]:

@@ -254,16 +254,14 @@ class Search:
     def worst(self, families: Sequence[Family]) -> WorstPlace:
         """Return the region with the largest excess; that of each family is relative to its median over data sets."""
         found = [self.largest(family) for family in families]
-        relative = [
-            values - np.median(values) - each.handicap for each, (values, *_) in zip(families, found, strict=True)
-        ]
+        pairs = zip(families, found, strict=True)
+        relative = [values - np.median(values) - each.handicap for each, (values, *_) in pairs]
         first = int(np.argmax([values[0] for values in relative]))
         largest = np.max(relative, axis=0)
         _, (part, number, score), is_positive = found[first]
         p_value = float(p_values_of(largest[:1], largest)[0])
-        return WorstPlace(
-            families[first].place(part, number, self.standardized[0][:, score]), score, is_positive, p_value
-        )
+        place = families[first].place(part, number, self.standardized[0][:, score])
+        return WorstPlace(place, score, is_positive, p_value)
 
 
 def worst_region(
@@ -332,9 +330,8 @@ def _ends(values: Values, inside: Mask) -> Ends:
 
 def describe_region(region: WorstRegion, n: int) -> str:
     """Return the sentence about the worst region of n rows."""
-    value, low, high, other = (
-        None if each is None else f"{each:.2f}" for each in (region.value, region.low, region.high, region.other_value)
-    )
+    numbers = region.value, region.low, region.high, region.other_value
+    value, low, high, other = (None if each is None else f"{each:.2f}" for each in numbers)
     if value is None:
         what = region.direction.replace("-", " ")
     elif region.level is not None:

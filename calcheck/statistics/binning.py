@@ -219,9 +219,7 @@ def _between(before: Values, after: Values) -> Values:
 
 def bins_of(rows: Predictions, bins: int, by: str | None) -> Binning:
     """Return bins by predicted standard deviation, or by a column."""
-    if by is None:
-        return _bins_by_spread(rows.distributions(), bins)
-    return make_bins(sort_keys(rows, by), bins, by)
+    return _bins_by_spread(rows.distributions(), bins) if by is None else make_bins(sort_keys(rows, by), bins, by)
 
 
 @cached
@@ -266,9 +264,8 @@ def make_bins(keys: AnyArray, bins: int, by: str | None) -> Binning:
         return Binning.categories(keys, f"column {by!r}")
     values = keys.astype(np.float64, copy=False)
     distinct = values if by is None else np.unique(values)
-    found = (
-        Binning.values(values, distinct) if len(distinct) <= bins < len(values) else Binning.equal_counts(values, bins)
-    )
+    few = len(distinct) <= bins < len(values)
+    found = Binning.values(values, distinct) if few else Binning.equal_counts(values, bins)
     if keys.dtype.kind not in DATES:
         return found
     ends = np.stack([found.low, found.high]).astype("datetime64[us]")

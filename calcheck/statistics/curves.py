@@ -69,9 +69,8 @@ def curve_of(
 def plain(values: ArrayLike) -> tuple[float | None, ...]:
     """Return numbers; None for those that are not finite."""
     numbers = np.asarray(values, dtype=np.float64)
-    return tuple(
-        number if known else None for number, known in zip(numbers.tolist(), np.isfinite(numbers), strict=True)
-    )
+    pairs = zip(numbers.tolist(), np.isfinite(numbers), strict=True)
+    return tuple(number if known else None for number, known in pairs)
 
 
 def curve_by_bin(bins: Binning, keys: AnyArray, y: ArrayLike, x_name: str, expected: ArrayLike = ()) -> Curve:

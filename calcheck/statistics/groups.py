@@ -110,9 +110,8 @@ class Groups:
 def cells(*groups: Groups) -> tuple[Indices, tuple[Indices, ...]]:
     """Return the group of each row by what several groupings have in common, (n,), and its places in these, (g,)."""
     sizes = [each.classes for each in groups]
-    found, label = np.unique(
-        np.ravel_multi_index([np.asarray(each.label) for each in groups], sizes), return_inverse=True
-    )
+    places = np.ravel_multi_index([np.asarray(each.label) for each in groups], sizes)
+    found, label = np.unique(places, return_inverse=True)
     return label, np.unravel_index(found, sizes)
 
 
@@ -352,9 +351,8 @@ def cumulative_at(shares: Values, rows: Values, values: Values) -> Values:
         counted, summed = np.cumsum(rows[line]), np.cumsum(values[line])
         at = np.minimum(np.searchsorted(counted, shares), len(counted) - 1)
         beyond, size = counted[at] - shares, rows[line][at]
-        found[line] = summed[at] - values[line][at] * np.divide(
-            beyond, size, out=np.ones(len(at)), where=size > 0
-        ).clip(0)
+        cut = np.divide(beyond, size, out=np.ones(len(at)), where=size > 0).clip(0)
+        found[line] = summed[at] - values[line][at] * cut
     return found
 
 

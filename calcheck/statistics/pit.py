@@ -207,9 +207,8 @@ def mean_component(left: Values, right: Values, degree: int) -> Values:
         return np.asarray(polynomial(right))
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     middle, half = (left + right) / 2, (right - left) / 2
-    return np.asarray(
-        sum(weight / 2 * polynomial(middle + node * half) for node, weight in zip(nodes, weights, strict=True))
-    )
+    rule = zip(nodes, weights, strict=True)
+    return np.asarray(sum(weight / 2 * polynomial(middle + node * half) for node, weight in rule))
 
 
 def mean_distance(left: Values, right: Values) -> Values:

@@ -197,13 +197,8 @@ def _interval_mass(predictive: Predictive, level: float) -> Values:
 def heavy_tails(columns: dict[str, tuple[Values, float]]) -> tuple[dict[str, float], tuple[Message, ...]]:
     """Return the skewness of columns, with warnings about heavy tails."""
     found = {name: skewness(values) for name, (values, _) in columns.items()}
-    warnings = tuple(
-        Message(
-            "heavy-tail",
-            f"heavy tail: the skewness of {name} is above {threshold}, so few rows dominate the value,"
-            " and its interval may be too narrow",
-        )
-        for name, (_, threshold) in columns.items()
-        if found[name] > threshold
+    text = (
+        "heavy tail: the skewness of {} is above {}, so few rows dominate the value, and its interval may be too narrow"
     )
-    return found, warnings
+    heavy = [(name, threshold) for name, (_, threshold) in columns.items() if found[name] > threshold]
+    return found, tuple(Message("heavy-tail", text.format(*each)) for each in heavy)
