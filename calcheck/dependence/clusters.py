@@ -23,6 +23,13 @@ FEWEST = 5  # Minimum number of clusters
 FEWEST_FREEDOM = 2.0  # Minimum degrees of freedom of influences with a large kurtosis
 FEW = 20  # Fewer clusters are warned of
 MOST = 2_000  # More clusters would not improve the precision, and are joined
+MOST_LAGS = 5_000  # Autocorrelations of a fitted model that are summed
+EPSILON = 1e-15  # Autocorrelations below this have vanished
+MOST_INFLATION = 2.0  # Maximum correction for the dependence of neighboring blocks
+FEWEST_BLOCKS = 6  # Minimum number of blocks whose length is chosen from the data
+NOTABLE = 1.5  # Design effects above this are warned of
+FEWEST_GROUPS, FEWEST_ROWS = 10, 30  # Minimum number of keys or times, and of rows
+CHANCE = 0.02  # Maximum probability of a design effect that large if rows are independent, over all columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +100,6 @@ def degrees_of_freedom(members: Values | Indices) -> Values:
 def t_scales(uniform: Values, freedom: Values | float) -> Values:
     """Return factors that turn normal noise into Student's t, given levels of their distribution, and its freedom."""
     return np.asarray(np.sqrt(freedom / sc.chdtri(freedom, uniform)))
-
-
-MOST_LAGS = 5_000  # Autocorrelations of a fitted model that are summed
-EPSILON = 1e-15  # Autocorrelations below this have vanished
 
 
 @dataclass(frozen=True)
@@ -192,10 +195,6 @@ def dependence_scores(rows: Predictions) -> Values:
 def _by_row(values: Values) -> Values:
     """Return the mean over the targets of each row, (n,)."""
     return np.asarray(values.reshape(len(values), -1).mean(axis=1))
-
-
-MOST_INFLATION = 2.0  # Maximum correction for the dependence of neighboring blocks
-FEWEST_BLOCKS = 6  # Minimum number of blocks whose length is chosen from the data
 
 
 def find_clusters(rows: Predictions, stated: RowDependence) -> Clusters | None:
@@ -311,11 +310,6 @@ def _of_totals(scores: Values, totals: Values, freedom: float) -> Autoregression
     tests = tuple((2 * factor, freedom, ratio) for factor, freedom, ratio in fitted.tests)
     tests += ((2.0, freedom, freedom * between / squares),)
     return Autoregression(fitted.variance_ratio * between / squares, fitted.memory, tests)
-
-
-NOTABLE = 1.5  # Design effects above this are warned of
-FEWEST_GROUPS, FEWEST_ROWS = 10, 30  # Minimum number of keys or times, and of rows
-CHANCE = 0.02  # Maximum probability of a design effect that large if rows are independent, over all columns
 
 
 @dataclass(frozen=True)

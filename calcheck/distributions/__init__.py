@@ -190,8 +190,6 @@ FAMILIES: dict[str, tuple[Convention, ...]] = {
     family: tuple(convention for convention in CONVENTIONS.values() if convention.family == family)
     for family in dict.fromkeys(convention.family for convention in CONVENTIONS.values())
 }  # The conventions of each family, by the name of the family
-
-
 __all__ = [
     "CONVENTIONS",
     "FAMILIES",

@@ -18,6 +18,17 @@ from calcheck.errors import DataError
 from calcheck.typing import Indices, Values
 
 PART = 1 << 16  # Rows per batch: 0.5 MB per column
+ZERO_FROM = 750.0  # Distance beyond which densities are 0
+SERIES_FROM = 50.0  # A from which the series is used: 5 terms are accurate to 1e-15, the closed form still to 1e-12
+NEGLIGIBLE = 1e-11  # Neglected probability of the mixing distribution on each side
+DF_RANGE = 1e-13, 1e11  # Range of df in kernel means; values outside are clipped, with an error below 1e-11
+STRIP = 1.4  # Maximum half width, in log s, of the strip for the error bound of the trapezoidal rule; < pi / 2
+DIGITS = 25.0  # Target accuracy of the trapezoidal rule: the error is below 2 e^-25 = 3e-11
+BLOCK_VALUES = 1 << 16  # Kernel values per block, which fits in the cache
+CLOSE = 1.5  # df below which the beta functions of df / 2 and df - 1/2 are nearly equal
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
+MAX_SUBSCRIPT = 1000  # Whole degrees of freedom below this are written as a subscript
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,10 +209,6 @@ class AssumedGaussian(Gaussian):
     shape_is_known = False
 
 
-ZERO_FROM = 750.0  # Distance beyond which densities are 0
-SERIES_FROM = 50.0  # A from which the series is used: 5 terms are accurate to 1e-15, the closed form still to 1e-12
-
-
 @dataclass(frozen=True, eq=False)
 class Laplace(LocationScale):
     """Laplace distributions of density exp(-|y - loc| / scale) / (2 scale): means, mean absolute deviations."""
@@ -298,17 +305,6 @@ class Cauchy(LocationScale):
 
     def kernel_norm(self, gamma: Values) -> Values:
         return np.asarray(sc.erfcx(2 * special.in_lengths(self.scale, gamma[0])))  # Y - Y' has twice the scale
-
-
-NEGLIGIBLE = 1e-11  # Neglected probability of the mixing distribution on each side
-DF_RANGE = 1e-13, 1e11  # Range of df in kernel means; values outside are clipped, with an error below 1e-11
-STRIP = 1.4  # Maximum half width, in log s, of the strip for the error bound of the trapezoidal rule; < pi / 2
-DIGITS = 25.0  # Target accuracy of the trapezoidal rule: the error is below 2 e^-25 = 3e-11
-BLOCK_VALUES = 1 << 16  # Kernel values per block, which fits in the cache
-CLOSE = 1.5  # df below which the beta functions of df / 2 and df - 1/2 are nearly equal
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
-MAX_SUBSCRIPT = 1000  # Whole degrees of freedom below this are written as a subscript
-SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,13 @@ from calcheck.distributions.special import (
 )
 from calcheck.typing import Indices, Mask, Values
 
+NORMAL_FROM = 1e5  # mean / std above which the first-order Edgeworth expansion is accurate
+STEP = 0.1  # Step of the trapezoidal rule in t; the error is below e^(-pi^2 / 0.2) = e^-49
+LOWER_CUT, UPPER_CUT = 32.0, 12.0  # Limits of integration in t; less than e^-32 and e^-36 is neglected
+BLOCK_VALUES = 1 << 18  # Numbers per block, 2 MiB
+REACH, CUTS = 10, 8  # Range of integrals on each side of mu, and pieces, per spread
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(6)  # Quadrature rule of a piece
+
 
 @dataclass(frozen=True, eq=False)
 class Poisson(Counts):
@@ -131,12 +138,6 @@ class Bernoulli(Predictive):
 
 class OpenBernoulli(Bernoulli):
     """Distributions on 0 and 1 of which some targets are not known: they count as 1 here."""
-
-
-NORMAL_FROM = 1e5  # mean / std above which the first-order Edgeworth expansion is accurate
-STEP = 0.1  # Step of the trapezoidal rule in t; the error is below e^(-pi^2 / 0.2) = e^-49
-LOWER_CUT, UPPER_CUT = 32.0, 12.0  # Limits of integration in t; less than e^-32 and e^-36 is neglected
-BLOCK_VALUES = 1 << 18  # Numbers per block, 2 MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,10 +276,6 @@ def nbinom_from_pymc(mu: Values, alpha: Values) -> NegativeBinomial:
     require_positive("mu", mu)
     require_positive("alpha", alpha)
     return NegativeBinomial(mu=mu, size=alpha)
-
-
-REACH, CUTS = 10, 8  # Range of integrals on each side of mu, and pieces, per spread
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(6)  # Quadrature rule of a piece
 
 
 @dataclass(frozen=True, eq=False)

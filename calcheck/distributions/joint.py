@@ -14,6 +14,10 @@ from calcheck.distributions.special import format_plain, joint_normal_kernel_mea
 from calcheck.errors import DataError, ExtremeValuesError
 from calcheck.typing import Indices, Mask, Values
 
+ASYMMETRY = 1e-5  # Maximum difference of two equal covariances, in standard deviations; files may have single precision
+BLOCK_VALUES = 1 << 20  # Maximum numbers per block of points
+PAIR = 2  # Number of targets with one correlation
+
 
 @dataclass(frozen=True, eq=False)
 class Independent(Predictive):
@@ -119,11 +123,6 @@ class Independent(Predictive):
         pairs = zip(gamma[:, None], self.marginals, strict=True)
         norms = [marginal.kernel_norm(each) for each, marginal in pairs if each[0]]
         return np.asarray(np.prod(norms, axis=0))
-
-
-ASYMMETRY = 1e-5  # Maximum difference of two equal covariances, in standard deviations; files may have single precision
-BLOCK_VALUES = 1 << 20  # Maximum numbers per block of points
-PAIR = 2  # Number of targets with one correlation
 
 
 @dataclass(frozen=True, eq=False)

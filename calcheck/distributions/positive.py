@@ -36,6 +36,14 @@ ROWS = 1 << 11  # Rows times panels per block
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)  # Quadrature rule of a panel
 NARROW_NODES, NARROW_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)  # Quadrature rule of a narrow kernel
 NARROW_WEIGHTS = NARROW_WEIGHTS / np.sqrt(2 * np.pi)
+FAR_LOG = 5.0  # Distance from the mean in log y beyond which the direct formula of the density is accurate
+TINY = np.finfo(np.float64).tiny
+SERIES_BELOW = 0.1  # x below which the series of log_moment_ratio is exact to rounding
+TERMS = 24  # Number of terms of that series
+ROUNDING = 1e-9  # Tolerance of logarithms
+CLOSE = 0.5  # sigma below which the terms of the closed form of the CRPS nearly cancel
+UNIT_NODES, UNIT_WEIGHTS = np.polynomial.legendre.leggauss(10)
+UNIT_NODES, UNIT_WEIGHTS = (UNIT_NODES + 1) / 2, UNIT_WEIGHTS / 2  # rule on [0, 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +198,6 @@ class _Quadrature:
         return np.concatenate([first, y], axis=1), np.concatenate([below[:, None], mass], axis=1)
 
 
-FAR_LOG = 5.0  # Distance from the mean in log y beyond which the direct formula of the density is accurate
-
-
 @dataclass(frozen=True, eq=False)
 class Gamma(Positive):
     """Gamma distributions on y > 0."""
@@ -274,11 +279,6 @@ def gamma_from_torch(concentration: Values, rate: Values) -> Gamma:
     require_positive("concentration", concentration)
     require_positive("rate", rate)
     return Gamma(shape=concentration, scale=1 / rate)
-
-
-TINY = np.finfo(np.float64).tiny
-SERIES_BELOW = 0.1  # x below which the series of log_moment_ratio is exact to rounding
-TERMS = 24  # Number of terms of that series
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,12 +368,6 @@ def log_moment_ratio(x: Values) -> Values:
     small, k = np.minimum(x, SERIES_BELOW), np.arange(2, TERMS + 2)
     series = np.polynomial.polynomial.polyval(-small, [0, 0, *(sc.zeta(k) * (2.0**k - 2) / k)])
     return np.where(x < SERIES_BELOW, series, sc.gammaln(1 + 2 * x) - 2 * sc.gammaln(1 + x))
-
-
-ROUNDING = 1e-9  # Tolerance of logarithms
-CLOSE = 0.5  # sigma below which the terms of the closed form of the CRPS nearly cancel
-UNIT_NODES, UNIT_WEIGHTS = np.polynomial.legendre.leggauss(10)
-UNIT_NODES, UNIT_WEIGHTS = (UNIT_NODES + 1) / 2, UNIT_WEIGHTS / 2  # rule on [0, 1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ PANEL_LENGTH = 2.0  # Length of a quadrature panel, in length scales
 APART = 1e-5  # Minimum relative difference of two tail scales; smaller differences are replaced by it
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 BLOCK_VALUES = 1 << 18  # Kernel values per block, 2 MiB
+NOT_STATED = "prediction intervals state nothing about the distribution but how often targets are inside"
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,9 +327,6 @@ def _sum_kernel_mean(distance: Values, first: Values, second: Values, gamma: np.
         scale * exponential_kernel_mean(distance, scale, np.asarray(gamma)) for scale in (middle + half, middle - half)
     ]
     return np.where(middle > 0, _ratio(parts[0] - parts[1], 2 * half, 0.0), np.exp(-gamma * distance**2))
-
-
-NOT_STATED = "prediction intervals state nothing about the distribution but how often targets are inside"
 
 
 def _not_stated(*_: Any, **__: Any) -> NoReturn:

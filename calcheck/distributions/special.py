@@ -16,12 +16,16 @@ TERMS = 7  # Number of terms of that series
 DIRECT_BELOW = 1.0  # Argument below which the direct formula of log_half_step is accurate
 TEMME_FROM = 1e5  # Shape from which the first two terms of Temme's expansion are exact to nine digits
 FAR_BELOW = 4.0  # Distance below the mean, in standard deviations, from which scipy's gammainc is inaccurate there
-
-
 FEW = 1_024  # Numbers for which scipy.special is not imported: its import takes longer
 ERFC = np.frompyfunc(math.erfc, 1, 1)
 QUANTILE = NormalDist().inv_cdf
 INVERSE = np.frompyfunc(lambda p: QUANTILE(p) if 0 < p < 1 else {0: -np.inf, 1: np.inf}.get(p, np.nan), 1, 1)
+STEEPEST = 1e100  # Maximum rate of exponential distributions, in units of sqrt(gamma): effectively point masses
+FARTHEST = 1e100  # Maximum distance or scale, in length scales: effectively infinite, but its square is finite
+MIN_FULL, MAX_FULL = 1e3, 1e9  # Numbers in this range are written as whole numbers
+REACH = 7.5  # Normal scores from -7.5 to 7.5 are integrated over
+SCORES = np.linspace(-REACH, REACH, 21)  # Normal scores between which distribution functions are smooth
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)  # Of each panel between scores
 
 
 def normal_cdf(z: Values | float) -> Values:
@@ -121,10 +125,6 @@ def shifted_moments(loc: Values, scale: Values, standard: Values) -> Values:
     return np.stack(powers, axis=-1)
 
 
-STEEPEST = 1e100  # Maximum rate of exponential distributions, in units of sqrt(gamma): effectively point masses
-FARTHEST = 1e100  # Maximum distance or scale, in length scales: effectively infinite, but its square is finite
-
-
 def rbf(values: Values, points: Values, gamma: Values) -> Values:
     """Return exp(-sum_c gamma_c (u_c - v_c)^2) of (p, t) values and (r, t) points, (p, r); gamma is (t,) or (r, t)."""
     exponent, square = np.zeros((2, len(values), len(points)))
@@ -191,9 +191,6 @@ def exponential_kernel_mean(distance: Values, scale: Values, gamma: Values) -> V
     return np.asarray(np.sqrt(np.pi) * steep * np.where(ahead >= 0, before, beyond))
 
 
-MIN_FULL, MAX_FULL = 1e3, 1e9  # Numbers in this range are written as whole numbers
-
-
 def describe_parameters(template: str, *parameters: AnyArray) -> list[str]:
     """Return a template such as ``"N({}, {}²)"`` filled with the parameters (n,) of each row, to three digits."""
     return [fill(template, row) for row in zip(*parameters, strict=True)]
@@ -211,11 +208,6 @@ def format_plain(number: float) -> str:
     ('0.0457', '1,234', '1e+12')
     """
     return f"{number:,.0f}" if MIN_FULL <= abs(number) < MAX_FULL else f"{number:.3g}"
-
-
-REACH = 7.5  # Normal scores from -7.5 to 7.5 are integrated over
-SCORES = np.linspace(-REACH, REACH, 21)  # Normal scores between which distribution functions are smooth
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)  # Of each panel between scores
 
 
 def panels(edges: Values) -> tuple[Values, Values]:

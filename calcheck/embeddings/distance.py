@@ -22,6 +22,15 @@ from calcheck.typing import Floats, Values
 
 MAX_COLUMNS = 256  # Maximum right-hand sides per solve
 SIGNS = 128  # Random sign vectors for the noise estimate: relative error about 0.1 per input, much less in the mean
+FEW_ROWS = 800  # Maximum rows for computing the reach; more rows are sampled
+SHARE = 0.9  # Share of the squared weights within the reach
+ROUNDING = 1e-14  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
+MIN_DOF = 2.0  # Below this dof, the input kernel hardly distinguishes inputs
+MAX_ROUNDING_ERROR = {"float64": 1e-7, "float32": 1e-4}  # Relative rounding error without a warning
+LEAST_RESIDUAL = 1e-14  # Minimum reported residual: smaller values are rounding errors and differ between processors
+BLOCK_VALUES = 1 << 20  # Values smoothed at a time: 8 MiB
+FEW_COLUMNS = 32  # Columns of a data set up to which it costs more to find its principal directions than to smooth all
+COPIES = 8  # Arrays of the size of a whole smoother matrix in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,11 +138,6 @@ def difference_influences(
     return 2 / (ridge.n * len(models)) * found
 
 
-FEW_ROWS = 800  # Maximum rows for computing the reach; more rows are sampled
-SHARE = 0.9  # Share of the squared weights within the reach
-ROUNDING = 1e-14  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
-
-
 def reach(kernel: Kernel, x: Floats, scaling: Scaling, lambda_: float) -> dict[str, Any]:
     """Return the distance within which rows have 90 % of the squared weights a_i(x)^2, and thus of the noise."""
     n, x = len(x), x.astype(np.float64)
@@ -185,11 +189,6 @@ def kish(sums: Values, squares: Values, n: int) -> Values:
     """Return the squared sums of n weights divided by the sums of squared weights, (m,); 0 if all weights are 0."""
     lower_bound = sums**2 / n  # lower bound of the sum of squares (Cauchy-Schwarz), for rounding and estimation errors
     return np.divide(sums**2, np.maximum(squares, lower_bound), out=np.zeros(len(sums)), where=lower_bound > 0)
-
-
-MIN_DOF = 2.0  # Below this dof, the input kernel hardly distinguishes inputs
-MAX_ROUNDING_ERROR = {"float64": 1e-7, "float32": 1e-4}  # Relative rounding error without a warning
-LEAST_RESIDUAL = 1e-14  # Minimum reported residual: smaller values are rounding errors and differ between processors
 
 
 def quantiles(values: Values) -> dict[str, float]:
@@ -247,11 +246,6 @@ def kernel_warnings(dof: float, bounds: FeatureBounds, found: Distances, precisi
         )
         warnings.append(Message("rounding", text))
     return tuple(warnings)
-
-
-BLOCK_VALUES = 1 << 20  # Values smoothed at a time: 8 MiB
-FEW_COLUMNS = 32  # Columns of a data set up to which it costs more to find its principal directions than to smooth all
-COPIES = 8  # Arrays of the size of a whole smoother matrix in memory
 
 
 @dataclass(frozen=True, eq=False)

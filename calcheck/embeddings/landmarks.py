@@ -28,6 +28,10 @@ REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
 REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %
 SQUARE_ARRAYS = 8  # Number of (M, M) arrays in memory for the system of M landmarks
 NARROW = 0.1  # Error, relative to the width of the null distribution, that cannot change the verdict
+BLOCK_ROWS = 4096  # Inputs per block
+ROUNDING = 1e-10  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
+LANDMARK_REFERENCE_ROWS = 256  # Inputs used to approximate leverage scores for landmarks
+VALIDATION_REFERENCE_ROWS = 1024  # Landmarks used to approximate leverage scores for validation inputs
 
 
 @dataclass(frozen=True)
@@ -254,12 +258,6 @@ def flops(n: int, d: int, n_landmarks: int, columns: int, limits: Limits) -> flo
 def as_precise(rows: Predictions, run: Run) -> Run:
     """Return a run with the precision of the inputs: float32 if they are float32."""
     return replace(run, precision="float32") if getattr(rows.x, "dtype", None) == np.float32 else run
-
-
-BLOCK_ROWS = 4096  # Inputs per block
-ROUNDING = 1e-10  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
-LANDMARK_REFERENCE_ROWS = 256  # Inputs used to approximate leverage scores for landmarks
-VALIDATION_REFERENCE_ROWS = 1024  # Landmarks used to approximate leverage scores for validation inputs
 
 
 def leverage_sample(kernel: Kernel, x: Floats, count: int, lambda_: float, run: Run) -> Floats:

@@ -23,10 +23,10 @@ from calcheck.typing import AnyArray, Indices, Values
 
 MOST_CATEGORIES = 300
 EQUAL = 1e-9  # Standard deviation of inputs, relative to their size, up to which they are equal
-
-
 MOST_ROWS = 10_000  # Maximum rows for the value; standard errors of a sample of that size are about 0.01
 MOST_FOLDS = 20  # Maximum folds of clusters
+FLIPS = 199  # Number of sets of random signs
+MARGIN = 0.01  # Distance of expected components from their limits, relative to the range
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +69,6 @@ class LocalRegression:
         flipped = np.where(above, outputs[:, None], -outputs[:, None])
         bounds = self.regression.covariances(flipped - flipped.mean(axis=0)).bounds
         return np.asarray(bounds * np.sqrt(inflation))
-
-
-FLIPS = 199  # Number of sets of random signs
 
 
 @cached
@@ -180,9 +177,6 @@ def factors(means: Values) -> Values:
     """Return the factors k of std of normal targets by second components, sqrt5 (6/pi atan sqrt(1 + 2 k^2) - 2)."""
     angle = np.pi / 6 * (_inside(means, -np.sqrt(5) / 2, np.sqrt(5)) / np.sqrt(5) + 2)
     return np.asarray(np.sqrt((np.tan(angle) ** 2 - 1) / 2))
-
-
-MARGIN = 0.01  # Distance of expected components from their limits, relative to the range
 
 
 def _inside(means: Values, low: float, high: float) -> Values:

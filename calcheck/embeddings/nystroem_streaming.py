@@ -20,6 +20,14 @@ from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.typing import AnyArray, Floats, Precision, Values
 
 SAMPLE_ROWS = 1 << 14  # Maximum rows: means are accurate to half a percent; 512 float32 columns take 32 MiB
+REASON = "rows are processed in batches, which requires a Nyström approximation"
+LEVERAGE_SHARE = 0.5  # Share of the unexplained leverage added to the error if no data row is a validation row
+RESIDUAL_FACTOR = 10.0  # Relative error of the value, in multiples of the unrepresented share of the outputs
+MAX_RESIDUAL_SHARE = 1e-4  # Maximum unrepresented share of the squared outputs without a warning
+MOVED_RATIO = 1.25  # Ratio of Nyström residuals (data to validation inputs) above which the inputs have moved
+MOVED_STANDARD_ERRORS = 4.0  # Minimum difference of these residuals, in standard errors
+NEGLIGIBLE = 1e-6  # Nyström residuals below this share of k(x, x) are negligible
+BLOCK_ROWS = 4096  # Rows whose inputs are hashed at a time
 
 
 @dataclass(eq=False)
@@ -64,15 +72,6 @@ class SampleRows:
         hashes = hash_rows_and_inputs(batch, self.key)
         kept = bottom_k(hashes, SAMPLE_ROWS)
         return RowSampleSums(len(batch), hashes[kept], batch.take(kept))
-
-
-REASON = "rows are processed in batches, which requires a Nyström approximation"
-LEVERAGE_SHARE = 0.5  # Share of the unexplained leverage added to the error if no data row is a validation row
-RESIDUAL_FACTOR = 10.0  # Relative error of the value, in multiples of the unrepresented share of the outputs
-MAX_RESIDUAL_SHARE = 1e-4  # Maximum unrepresented share of the squared outputs without a warning
-MOVED_RATIO = 1.25  # Ratio of Nyström residuals (data to validation inputs) above which the inputs have moved
-MOVED_STANDARD_ERRORS = 4.0  # Minimum difference of these residuals, in standard errors
-NEGLIGIBLE = 1e-6  # Nyström residuals below this share of k(x, x) are negligible
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,9 +221,6 @@ def _share(squared_norms: Values) -> float:
 
 def _squares(values: Values) -> Values:
     return np.asarray(np.einsum("ij,ij->i", values, values))
-
-
-BLOCK_ROWS = 4096  # Rows whose inputs are hashed at a time
 
 
 def hash_rows_and_inputs(rows: Predictions, key: int) -> NDArray[np.uint64]:

@@ -22,8 +22,6 @@ from calcheck.typing import Indices, Mask, Values
 GROUP = 6  # Rows per group: larger groups reject too often for strongly shifted inputs, smaller groups lose power
 MIN_EXCHANGEABLE = 0.5  # share of exchangeable rows below which there is a warning
 NO_OVERLAP = "the inputs of the two samples do not overlap, so the samples cannot be compared at any input"
-
-
 NOT_EXACT = {
     "input": "the samples have different inputs: permutations among neighboring rows are exact if the inputs"
     " have the same distribution, and approximate otherwise",
@@ -31,6 +29,14 @@ NOT_EXACT = {
     " is approximate, and too small if the two input distributions differ strongly",
 }
 MAX_STEPS, STEP_TOLERANCE = 50, 1e-8  # Newton's method: maximum iterations, and step size at which it stops
+RESIDUAL_TOLERANCE = 1e-12  # Maximum residual of the low-rank approximation, relative to the kernel's diagonal
+MIN_ROWS_PER_LANDMARK = 4  # Minimum rows per landmark of the low-rank approximation; below, the full kernel is cheaper
+MAX_FULL_ROWS = 4096  # Maximum rows of both samples for the full kernel
+MAX_LANDMARKS = 1024  # Maximum landmarks of the low-rank approximation
+MAX_FACTORS = 2  # Number of cached factors: one per sample
+Embedded = tuple[Values, Values | None, Values | None]
+TARGET_TOLERANCE = 1e-13  # Maximum residual of a squared norm, relative to it
+MAX_FEATURES = 4096  # Maximum rank; a Laplace kernel needs one feature for each different target
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +141,6 @@ def permutation_warnings(groups: Strata) -> tuple[Message, ...]:
         text = f"only {share} have neighbors in both files: p is for these rows, the value is for all rows"
         warnings.append(Message("permutations-partial", text))
     return tuple(warnings)
-
-
-RESIDUAL_TOLERANCE = 1e-12  # Maximum residual of the low-rank approximation, relative to the kernel's diagonal
-MIN_ROWS_PER_LANDMARK = 4  # Minimum rows per landmark of the low-rank approximation; below, the full kernel is cheaper
-MAX_FULL_ROWS = 4096  # Maximum rows of both samples for the full kernel
-MAX_LANDMARKS = 1024  # Maximum landmarks of the low-rank approximation
-MAX_FACTORS = 2  # Number of cached factors: one per sample
 
 
 @dataclass(eq=False)
@@ -280,11 +279,6 @@ def permutation_null(
 def _norms(features: Values, matrix: Values | None) -> Values:
     """Return the norms of features (m, r) in the kernel that a matrix converts them to, (m,)."""
     return np.asarray(np.linalg.norm(features if matrix is None else features @ matrix, axis=1))
-
-
-Embedded = tuple[Values, Values | None, Values | None]
-TARGET_TOLERANCE = 1e-13  # Maximum residual of a squared norm, relative to it
-MAX_FEATURES = 4096  # Maximum rank; a Laplace kernel needs one feature for each different target
 
 
 @dataclass(frozen=True, eq=False)

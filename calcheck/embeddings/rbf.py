@@ -37,6 +37,18 @@ FAR_START = 5.0  # Initial distance of the normal elements beyond the end of a g
 FAR_RATIO = 1.2  # Ratio of the distances of successive normal elements
 FAR_MAX = 1e15  # Maximum distance of normal elements, relative to FAR_START
 POOL_POINTS = 4000  # Maximum points in the pool; a grid then spans 800 length scales
+SHARED_TOLERANCE = 1e-8  # Maximum residual of the squared norm of a point: far below random variation
+MIN_POINTS, POINTS_PER_ROW = 400, 4  # Pool size: minimum (a grid of 80 length scales), and points per row
+SHARED_TAIL = 1e-6  # Tail mass of a distribution, on each side, that need not be represented
+MAX_SHARED_RESIDUAL = 1e-6  # Residual of a target's squared norm above which it is added as an element
+MAX_OCTAVES = 40  # Maximum log2 ratio of gammas: the spread of the targets then differs by a factor of a million
+NODES = 256  # Nodes of a table per length scale: quadratic interpolation between them is accurate to 1e-8
+CACHED_ROWS = 1 << 12  # Rows of points whose features are interpolated together
+MOST_NODES = 1 << 15  # Maximum number of nodes
+NEXT = 0.3  # Distance of elements, in length scales, up to which they represent the points between them
+LOST = 1e-10  # Maximum share of the squared differences of targets and distributions outside of the directions
+TRIALS, TRIAL_ROWS = 4, 2_000  # Data sets that show along which directions targets may differ, and their rows
+FEWEST_ROWS = 200  # Minimum rows for this
 
 
 @dataclass(frozen=True)
@@ -353,22 +365,6 @@ class FeatureError(target_kernels.FeatureBounds):
                 " targets, or pass a smaller --gamma-y"
             )
         return embedded
-
-
-SHARED_TOLERANCE = 1e-8  # Maximum residual of the squared norm of a point: far below random variation
-MIN_POINTS, POINTS_PER_ROW = 400, 4  # Pool size: minimum (a grid of 80 length scales), and points per row
-SHARED_TAIL = 1e-6  # Tail mass of a distribution, on each side, that need not be represented
-MAX_SHARED_RESIDUAL = 1e-6  # Residual of a target's squared norm above which it is added as an element
-MAX_OCTAVES = 40  # Maximum log2 ratio of gammas: the spread of the targets then differs by a factor of a million
-
-
-NODES = 256  # Nodes of a table per length scale: quadratic interpolation between them is accurate to 1e-8
-CACHED_ROWS = 1 << 12  # Rows of points whose features are interpolated together
-MOST_NODES = 1 << 15  # Maximum number of nodes
-NEXT = 0.3  # Distance of elements, in length scales, up to which they represent the points between them
-LOST = 1e-10  # Maximum share of the squared differences of targets and distributions outside of the directions
-TRIALS, TRIAL_ROWS = 4, 2_000  # Data sets that show along which directions targets may differ, and their rows
-FEWEST_ROWS = 200  # Minimum rows for this
 
 
 class FewDirections:

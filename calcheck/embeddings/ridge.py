@@ -25,6 +25,14 @@ NO_LOSS = 1e-15  # Share of squared outputs that is lost by rounding anyway
 MIN_SOLVES_PER_FACTOR = 3  # Minimum regressions per lambda for this
 PROBE_SHARE = 0.01  # Norm of the dof probes relative to the outputs in the same system
 PROBES = 12  # Pairs of random directions for dof; its standard error is at most a few percent
+EXACT_PASSES = 12  # Typical number of products with the kernel matrix for conjugate gradients
+FLOPS_PER_KERNEL_VALUE = 100  # Multiply-adds per kernel value in addition to the product of the inputs
+EXACT_COLUMNS = 6  # Number of (n, outputs) arrays in memory for conjugate gradients
+MAX_CONDITION = 1e3  # Maximum condition number of K + n_lambda I for single precision, which then keeps 4 digits
+MIN_ROWS_PER_LANDMARK = 6  # Minimum rows per landmark of a low-rank approximation; below, a factor is cheaper
+MAX_ERROR = 1e-3  # Maximum error of the low-rank approximation, relative to the squared smoothed outputs
+ROUGH_ERROR, ROUGH_RANKS = 0.15, (64, 256, 512)  # The same, and ranks, if data and replicates are smoothed alike
+NEGLIGIBLE = 1e-4  # Bound of the error of a smoother, relative to outputs, below which it is not measured
 
 
 @dataclass(frozen=True)
@@ -228,11 +236,6 @@ class KernelRidge:
             yield self.backend.to_numpy(block)
 
 
-EXACT_PASSES = 12  # Typical number of products with the kernel matrix for conjugate gradients
-FLOPS_PER_KERNEL_VALUE = 100  # Multiply-adds per kernel value in addition to the product of the inputs
-EXACT_COLUMNS = 6  # Number of (n, outputs) arrays in memory for conjugate gradients
-
-
 def approximation_reason(n: int, d: int, outputs: int, run: Run) -> str:
     """Return why an exact solver is too expensive, or "", by sizes and options only, as on every machine."""
     products = EXACT_PASSES * float(n) ** 2 * (d + FLOPS_PER_KERNEL_VALUE)
@@ -245,13 +248,6 @@ def approximation_reason(n: int, d: int, outputs: int, run: Run) -> str:
             f"exact conjugate gradients would need {needed / GIB:.1f} GiB, and --memory allows {run.memory / GIB:.1f}"
         )
     return ""
-
-
-MAX_CONDITION = 1e3  # Maximum condition number of K + n_lambda I for single precision, which then keeps 4 digits
-MIN_ROWS_PER_LANDMARK = 6  # Minimum rows per landmark of a low-rank approximation; below, a factor is cheaper
-MAX_ERROR = 1e-3  # Maximum error of the low-rank approximation, relative to the squared smoothed outputs
-ROUGH_ERROR, ROUGH_RANKS = 0.15, (64, 256, 512)  # The same, and ranks, if data and replicates are smoothed alike
-NEGLIGIBLE = 1e-4  # Bound of the error of a smoother, relative to outputs, below which it is not measured
 
 
 class Smoother(ABC):

@@ -16,6 +16,11 @@ from calcheck.kernels.bandwidths import Scaling
 from calcheck.kernels.kernel_functions import Kernel
 from calcheck.typing import Values
 
+ResultT = TypeVar("ResultT")
+Draws = int | Literal["exact", "all"] | None
+DRAW_COPIES = 4  # Number of arrays of draws in memory during sampling
+MAX_RESIDUAL = 1e-8  # Maximum feature residual (of a squared norm) without a warning; changes a CCE of 0.01 by < 1e-6
+
 
 class TargetFeatures(Protocol):
     """Features psi with k(u, v) = psi(u) . psi(v), for some targets and distributions."""
@@ -79,9 +84,6 @@ def target_kernel(name: KernelName, degree: int = 3, coef0: float = 1.0) -> Targ
     kernel = getattr(import_module(f"calcheck.embeddings.{name}"), f"{name.capitalize()}Targets")
     found: TargetKernel = kernel(degree, coef0) if name == "polynomial" else kernel()
     return found
-
-
-ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,10 +163,6 @@ class FeatureBounds:
         self.quadrature = max(self.quadrature, *(each.quadrature for each in others))
 
 
-Draws = int | Literal["exact", "all"] | None
-DRAW_COPIES = 4  # Number of arrays of draws in memory during sampling
-
-
 def representation(predictive: Predictive, chosen: Draws) -> int | str:
     """Return the representation of the model, with a default if it is None."""
     sampled = predictive.n_draws is not None
@@ -203,9 +201,6 @@ class KernelSettings:
     features: TargetFeatures  # psi with k_Y(u, v) = psi(u) . psi(v)
     predictive: Predictive  # Distributions that the features represent
     details: dict[str, Any]  # The same settings as reported in JSON
-
-
-MAX_RESIDUAL = 1e-8  # Maximum feature residual (of a squared norm) without a warning; changes a CCE of 0.01 by < 1e-6
 
 
 def feature_details(bounds: FeatureBounds) -> dict[str, Any]:

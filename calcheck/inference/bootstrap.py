@@ -24,6 +24,7 @@ BLOCK_DRAWS_IN_GROUPS = 1 << 18  # The same for grouped terms, which read the we
 SIZE = "size of the cluster"
 BLOCK_SUMS = 1 << 22  # Sums by cluster and class in memory at a time
 MOST_SUMS = 1 << 31  # Maximum number of sums by cluster and class
+EQUAL = 1e-12  # Relative tolerance: smaller differences of replicates are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +147,6 @@ def _block_sums(groups: Groups, values: Values | None, rows: Indices, label: Ind
     weights = None if values is None else values[rows]
     sums = np.bincount(cells, weights, count * groups.classes).reshape(count, groups.classes)
     return groups.of_classes(sums.astype(np.float64))
-
-
-EQUAL = 1e-12  # Relative tolerance: smaller differences of replicates are rounding errors
 
 
 def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:

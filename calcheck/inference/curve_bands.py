@@ -12,6 +12,9 @@ from calcheck.statistics.binning import NUMBERS, sort_keys
 from calcheck.statistics.curves import CurveBins, bins_along, bins_along_values, cells_along, curve_of, plain
 from calcheck.typing import Values
 
+ROWS_PER_CELL = 5  # Values at inputs vary smoothly, so few are averaged
+WORST = 5  # Marked inputs
+
 
 class Envelope(NamedTuple):
     """A global envelope."""
@@ -141,10 +144,6 @@ def with_band(curve: Curve, replicates: Values, confidence: float, alternative: 
 def _numbers(curve: Curve) -> Values:
     """Return the values of a curve, (k,); NaN where undefined."""
     return np.array(curve.y, dtype=np.float64)
-
-
-ROWS_PER_CELL = 5  # Values at inputs vary smoothly, so few are averaged
-WORST = 5  # Marked inputs
 
 
 def curves_at_inputs(shown: Predictions, values: Values, at_inputs: Values | None, by: Sequence[str]) -> CurveBands:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Function = Callable[[Mapping[str, Values]], Values]
 CACHED_ROWS = 1 << 14  # Maximum rows of all parts of a data set whose moments are computed together
 STEP = 1e-3  # Step of the numerical derivatives, in standard deviations of a row
+BATCHES = 20  # Batches of replicates for the Monte Carlo error of zeta
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +148,6 @@ def abc(statistic: Statistic, confidence: float) -> Bca:
     )
     low, high, correction, acceleration = (float(each[0]) for each in found)
     return Bca(low, high, correction, acceleration)
-
-
-BATCHES = 20  # Batches of replicates for the Monte Carlo error of zeta
 
 
 @dataclass(frozen=True)

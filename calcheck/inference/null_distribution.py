@@ -48,6 +48,9 @@ REPLICATES_OF_MANY = 59  # Default for very many rows
 MAX_REPLICATES = 9_999  # Maximum while a verdict is open; the standard error of p = 0.05 is then 0.002
 MAX_DRAWS = 100_000_000  # Maximum number of targets drawn for all replicates together
 COSTLY_TIMES = 4  # Maximum ratio of final to initial replicates, if each needs matrix products
+MULTIPLIERS = 9_999  # Number of draws; the standard error of p = 0.05 is 0.002
+TINY = 1e-300  # Rows of an empty group
+NOT_MEANS = "rows depend on each other, and the metric has a null distribution for independent rows only"
 
 
 class NullSimulator:
@@ -267,11 +270,6 @@ def add_replicates(
         for each, found in zip(waiting, values_of(waiting, further), strict=True):
             each.null = found if each.null is None else each.null.concat(found)
         simulation = further
-
-
-MULTIPLIERS = 9_999  # Number of draws; the standard error of p = 0.05 is 0.002
-TINY = 1e-300  # Rows of an empty group
-NOT_MEANS = "rows depend on each other, and the metric has a null distribution for independent rows only"
 
 
 def dependence_reason(metric: InferableMetric) -> str:

@@ -36,6 +36,19 @@ INTERPOLATED = (
 INTERVALS_ONLY = "the file states intervals only, and a perfect model's score depends on more than their coverage"
 NO_EVIDENCE = "the metric depends on the predictions only"
 KeyT = TypeVar("KeyT", bound=Hashable)
+UNDECIDED_ERRORS = 3.0  # A verdict is undecided if zeta is within this many standard errors of the threshold
+BY_ZETA, BY_TEST = "the verdict is based on zeta: {}", "the verdict is based on an exact test: {}"
+IMPOSSIBLE = Message("verdict-basis", "the verdict is based on targets with probability 0, which no right model has")
+ATOM, ATOM_REPLICATES = 0.75, 1_500  # Share of a p-value that makes an atom, and replicates that show it
+ERRORS = 3.0  # A verdict is open if p is within this many standard errors of the threshold
+MIN_TAIL_REPLICATES = 10  # Minimum replicates at or above a value for an empirical p-value
+QUANTILES = {"reference_q05": 0.05, "reference_q50": 0.5, "reference_q95": 0.95}
+EQUAL = 1e-12  # Tolerance relative to the squared mean: a smaller variance is rounding error
+TINY = 1e-300  # Replaces a sum of 0 in a denominator
+MAX_CORRECTED = 10.0  # Distance from the mean, in standard deviations, from where on the correction is the same
+INSIDE = 0.7  # Minimum error at an input, relative to the median of those rejected: at the border of a step, it is 0.5
+APPROXIMATE = f"approximate where fewer than {MIN_TAIL_REPLICATES} replicates reach the value"
+LEVEL = 0.05  # Probability beyond the limits of a statistic
 
 
 @dataclass(frozen=True)
@@ -81,9 +94,6 @@ def _unfit_reason(metric: InferableMetric, stated: StatedShape, rows: RowResults
     if stated.coverage_only and metric.info.uses != "coverage":
         return INTERVALS_ONLY
     return rows.no_verdict
-
-
-UNDECIDED_ERRORS = 3.0  # A verdict is undecided if zeta is within this many standard errors of the threshold
 
 
 def with_zeta(inference: IntervalInference, distance: float, error: float) -> IntervalInference:
@@ -234,10 +244,6 @@ def zeta(estimate: float, reference: float, low: float, high: float) -> float:
     return (estimate - reference) / reach if reach > 0 else float("nan")
 
 
-BY_ZETA, BY_TEST = "the verdict is based on zeta: {}", "the verdict is based on an exact test: {}"
-IMPOSSIBLE = Message("verdict-basis", "the verdict is based on targets with probability 0, which no right model has")
-
-
 def compare_with_null(computed: Computed, inferred: IntervalInference, run: Run) -> IntervalInference:
     """Return the inference of a metric with its reference, p-value and verdict."""
     found = _compared(computed, inferred, run)
@@ -342,10 +348,6 @@ def without_verdict(found: IntervalInference, reason: str) -> IntervalInference:
     return replace(found, verdict="none", warnings=(*found.warnings, *notes))
 
 
-ATOM, ATOM_REPLICATES = 0.75, 1_500  # Share of a p-value that makes an atom, and replicates that show it
-ERRORS = 3.0  # A verdict is open if p is within this many standard errors of the threshold
-
-
 def p_value(values: Values, own: float, alternative: Alternative) -> float:
     """Return the p-value (1 + #{T* >= T}) / (R + 1), or twice the smaller tail; undefined T* are more extreme."""
     slack = TIED * abs(own) if np.isfinite(own) else 0.0
@@ -378,15 +380,6 @@ def is_at_atom(values: Values, own: float, alternative: Alternative) -> bool:
     above, below = np.sum(~(values < own - slack)), np.sum(~(values > own + slack))
     tied = np.sum(np.abs(values - own) <= slack)
     return bool(tied >= ATOM * {"greater": above, "less": below, "two-sided": min(above, below)}[alternative])
-
-
-MIN_TAIL_REPLICATES = 10  # Minimum replicates at or above a value for an empirical p-value
-QUANTILES = {"reference_q05": 0.05, "reference_q50": 0.5, "reference_q95": 0.95}
-EQUAL = 1e-12  # Tolerance relative to the squared mean: a smaller variance is rounding error
-TINY = 1e-300  # Replaces a sum of 0 in a denominator
-MAX_CORRECTED = 10.0  # Distance from the mean, in standard deviations, from where on the correction is the same
-INSIDE = 0.7  # Minimum error at an input, relative to the median of those rejected: at the border of a step, it is 0.5
-APPROXIMATE = f"approximate where fewer than {MIN_TAIL_REPLICATES} replicates reach the value"
 
 
 def pointwise_p_values(
@@ -455,9 +448,6 @@ def benjamini_hochberg(p: Values, fdr: float) -> Mask:
     ordered = np.sort(p)  # false_discovery_control decides the same, but scipy.stats loads in 0.4 s
     passed = np.flatnonzero(ordered <= fdr * np.arange(1, len(p) + 1) / len(p))
     return p <= ordered[passed[-1]] if len(passed) else np.zeros(len(p), bool)
-
-
-LEVEL = 0.05  # Probability beyond the limits of a statistic
 
 
 def relative_to_limits(statistics: Values, alternatives: Sequence[Alternative]) -> Values:

@@ -19,12 +19,12 @@ from calcheck.result_details import InputKernel
 from calcheck.typing import Floats, Mask, Precision, Values
 
 OVERFLOW_MESSAGE = "the kernel overflows at some inputs. Pass --normalize l2 or standardize, or a smaller --gamma-x"
-
-
 Bandwidths = Callable[[Values, Any], Values]
 BLOCK_VALUES = 1 << 20  # Values per block: 8 MiB in float64
 MIN_BLOCK_COLUMNS = 16  # Minimum columns per block: a cache line
 MAX_PAIR_ROWS = 2000  # Maximum rows for statistics over all pairs (two million pairs); more rows are sampled
+COPIES = 2  # Number of float64 copies that metrics make when they need all inputs in memory
+MIN_NEIGHBORS = 1.0  # Below this sum of kernel values with all other rows, the kernel is too narrow
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +169,6 @@ def _median_distance(x: Floats, kernel: KernelName) -> float:
     return median
 
 
-COPIES = 2  # Number of float64 copies that metrics make when they need all inputs in memory
-
-
 @dataclass(frozen=True, eq=False)
 class Conditioning:
     """The normalization and the kernel of the inputs."""
@@ -268,9 +265,6 @@ def target_precisions(y: Values) -> Values:
         msg = f"the targets (up to {largest:.1e}) are too large or too small to compute a variance. Change their unit"
         raise DataError(msg)
     return np.asarray(found)
-
-
-MIN_NEIGHBORS = 1.0  # Below this sum of kernel values with all other rows, the kernel is too narrow
 
 
 def narrow_kernel_warnings(neighbors: float | None, unit: str, remedy: str) -> tuple[Message, ...]:

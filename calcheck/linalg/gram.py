@@ -17,6 +17,10 @@ from calcheck.typing import Array, Mask, Values
 ROWS_PER_FEATURE = 6  # Minimum rows per feature at which products with features replace those with tiles
 TILE = (512, 2048)  # Tile shape on a CPU: large enough for fast products, small enough for the cache
 LARGE_TILE = (4096, 16_384)  # Tile shape on a GPU, where launches cost more than cache misses: 256 MiB in float32
+Candidate = TypeVar("Candidate")
+VALIDATION_ROWS = 10_000  # Maximum rows on which the approximation is compared with the full kernel matrix
+JITTER = 1e-12  # Relative diagonal term for the Cholesky factor of the landmarks' kernel matrix
+RESIDUAL_TOLERANCE = 1e-7  # Maximum share of the trace outside a truncated eigenbasis
 
 
 def tile_shape(x: Array) -> tuple[int, int]:
@@ -126,11 +130,6 @@ def principal_components(x: Inputs, count: int) -> tuple[Values, Values]:
         scores[rows] = (block - mean) @ chosen
     total = variances.sum()
     return scores, variances[::-1][:count] / total if total > 0 else np.zeros(count)
-
-
-Candidate = TypeVar("Candidate")
-VALIDATION_ROWS = 10_000  # Maximum rows on which the approximation is compared with the full kernel matrix
-JITTER = 1e-12  # Relative diagonal term for the Cholesky factor of the landmarks' kernel matrix
 
 
 class Nystroem:
@@ -299,9 +298,6 @@ def gram_factor(gram: Values, tolerance: float) -> Values:
     features = np.zeros((len(gram), rank))
     features[order - 1] = np.tril(factor)[:, :rank]
     return features
-
-
-RESIDUAL_TOLERANCE = 1e-7  # Maximum share of the trace outside a truncated eigenbasis
 
 
 def eigenvectors(matrix: Values) -> tuple[Values, Values]:

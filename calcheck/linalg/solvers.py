@@ -17,6 +17,11 @@ INVERSE_COLUMNS = 256  # Columns of the inverse factor per block
 MAX_ITERATIONS = 1000
 QR_ROWS = 4096  # Rows per block of the QR decomposition
 PATIENCE = 40  # Iterations without a smaller residual before rounding is assumed to dominate
+MAX_LANDMARKS = 1024  # Maximum landmarks: factorizing them is cheap compared with a product with K
+ROWS_PER_LANDMARK = 8  # Minimum rows per landmark
+TRIAL_ITERATIONS = 4  # Iterations without a preconditioner before the remaining number is estimated
+SAVED = 0.15  # Assumed share of iterations saved (flat spectrum); more than half for a fast decay
+NEGLIGIBLE = 0.01  # Eigenvalues of K below this multiple of n_lambda are dropped
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,13 +123,6 @@ def _solve_triangular(factor: Array, rhs: Array, *, transposed: bool) -> Array:
     import torch
 
     return torch.linalg.solve_triangular(factor.mT if transposed else factor, rhs, upper=transposed)
-
-
-MAX_LANDMARKS = 1024  # Maximum landmarks: factorizing them is cheap compared with a product with K
-ROWS_PER_LANDMARK = 8  # Minimum rows per landmark
-TRIAL_ITERATIONS = 4  # Iterations without a preconditioner before the remaining number is estimated
-SAVED = 0.15  # Assumed share of iterations saved (flat spectrum); more than half for a fast decay
-NEGLIGIBLE = 0.01  # Eigenvalues of K below this multiple of n_lambda are dropped
 
 
 class Preconditioner:

@@ -21,6 +21,7 @@ from calcheck.predictions import Predictions
 from calcheck.typing import Values
 
 BLOCK_VALUES = 1 << 24  # values per block of data sets whose pair sums are computed together, 128 MiB
+ROWS = 1024  # Rows per batch of Laplace embeddings
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,9 +177,6 @@ class DataSets:
         exchanged = predictive.n_draws is not None and (is_data or rows.predictive is not predictive)
         model = SwappedDraw(predictive) if exchanged else predictive
         return DataSet(y, self.gamma_of(y.reshape(-1, y.shape[2])), [model])
-
-
-ROWS = 1024  # Rows per batch of Laplace embeddings
 
 
 def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased: bool, constant: bool) -> Values | None:

@@ -23,6 +23,21 @@ from calcheck.result_details import Solver as SolverDetails
 from calcheck.typing import Array, Indices, Values
 
 BLOCK_PAIRS = 1 << 18  # kernel values per block, 2 MiB of float64; larger blocks are not faster
+VALUE_TOLERANCE = 0.01  # maximum error relative to the value
+NULL_TOLERANCE = 0.1  # maximum error relative to the standard deviation under the null
+MANY_ROWS = 6000  # maximum rows at which exact sums cost less than the search for a low-rank kernel
+FEW_ROWS = 512  # maximum rows at which a whole factor of the kernel matrix is as good as one of low rank
+RANKS = (64, 128, 256, 512)  # numbers of landmarks for replicates, tried in order
+# Maximum standard deviation of what they miss, relative to that under the null; data and replicates miss the same, so
+# that p is exact, and 199 replicates know the mean to 7 % of it
+MISSED = 1e-2
+OMITTED = 5e-3  # The same of the directions of little variance
+CHECKED_ROWS = 1_024  # rows on which it is measured
+SIGNS = 16  # random sign vectors that estimate the null standard deviation, to within a third
+BLOCK_BYTES = 1 << 26  # kernel values per block
+ROUNDING = 1e-10  # rounding error of the landmark factorization, relative to the value
+RESIDUAL = 1e-13  # largest residual of the diagonal of K in its factor
+CACHE_DIVISOR = 8  # kernel values are cached if they take at most 1 / 8 of the memory budget
 
 
 def row_products(a: Array, b: Array, gamma: float) -> Array:
@@ -71,23 +86,6 @@ def _blocks(n: int, pairs: int) -> Iterator[slice]:
     rows = max(1, BLOCK_PAIRS // pairs)
     for start in range(0, n, rows):
         yield slice(start, start + rows)
-
-
-VALUE_TOLERANCE = 0.01  # maximum error relative to the value
-NULL_TOLERANCE = 0.1  # maximum error relative to the standard deviation under the null
-MANY_ROWS = 6000  # maximum rows at which exact sums cost less than the search for a low-rank kernel
-FEW_ROWS = 512  # maximum rows at which a whole factor of the kernel matrix is as good as one of low rank
-RANKS = (64, 128, 256, 512)  # numbers of landmarks for replicates, tried in order
-# Maximum standard deviation of what they miss, relative to that under the null; data and replicates miss the same, so
-# that p is exact, and 199 replicates know the mean to 7 % of it
-MISSED = 1e-2
-OMITTED = 5e-3  # The same of the directions of little variance
-CHECKED_ROWS = 1_024  # rows on which it is measured
-SIGNS = 16  # random sign vectors that estimate the null standard deviation, to within a third
-BLOCK_BYTES = 1 << 26  # kernel values per block
-ROUNDING = 1e-10  # rounding error of the landmark factorization, relative to the value
-RESIDUAL = 1e-13  # largest residual of the diagonal of K in its factor
-CACHE_DIVISOR = 8  # kernel values are cached if they take at most 1 / 8 of the memory budget
 
 
 @dataclass(frozen=True, eq=False)

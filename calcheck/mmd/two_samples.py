@@ -17,6 +17,8 @@ from calcheck.kernels.kernel_functions import Kernel, Polynomial
 from calcheck.mmd.frechet import frechet, moments
 from calcheck.typing import Mask, Values
 
+BLOCK = 256  # Permutations per product with the kernel matrix
+
 
 class TwoSamples:
     """Kernel ridge regressions on the inputs of two samples."""
@@ -56,9 +58,6 @@ class TwoSamples:
         if isinstance(self.kernel, Polynomial):
             return None
         return min(neighbors(self.kernel, ridge.backend.to_numpy(ridge.x)) for ridge in self.ridges)
-
-
-BLOCK = 256  # Permutations per product with the kernel matrix
 
 
 class PooledGram:

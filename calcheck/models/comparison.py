@@ -23,8 +23,6 @@ from calcheck.report import Inference, Input, Orientation, Report, Result, Skipp
 from calcheck.report.conclusion import BestModel
 
 Evaluated = dict[tuple[str, str], tuple[Predictions, RowResults]]
-
-
 DIGITS = 4  # significant digits of shown values; values that look equal count as ties
 
 

@@ -22,8 +22,6 @@ from calcheck.typing import Indices, Mask, Values
 
 Fit = Callable[[Values, Values, float], Values]
 Loss = Callable[[Values, Values], Values]
-
-
 RIDGES = (1e-8, 0.3, 3.0, 30.0, 300.0, 3000.0)  # In numbers of rows: the weight of a coefficient of 0
 INNER_FOLDS = 5
 MAX_STEPS = 100
@@ -31,6 +29,9 @@ LARGEST_LOG = 8.0  # Maximum |log of a variance factor|
 CONVERGED = 1e-16  # Decrement of the loss per row; the next step would be about its square
 MAX_HALVINGS = 60
 LOSS_ROUNDING = 1e-14
+SHOWN_LEVELS = 201  # Points of the curve of a map of probabilities
+BETA_KNOTS = 4001  # Levels at which a beta map is linearized, equally spaced in the logit
+BETA_RANGE = 34.0  # Largest logit of these levels: a probability of 2e-15
 
 
 def gamma_regression(design: Values, squares: Values, ridge: float) -> Values:
@@ -101,11 +102,6 @@ def _penalty(design: Values, ridge: float) -> Values:
     penalty = ridge * np.eye(design.shape[1])
     penalty[0, 0] = 0.0
     return penalty
-
-
-SHOWN_LEVELS = 201  # Points of the curve of a map of probabilities
-BETA_KNOTS = 4001  # Levels at which a beta map is linearized, equally spaced in the logit
-BETA_RANGE = 34.0  # Largest logit of these levels: a probability of 2e-15
 
 
 class StepCurve(NamedTuple):

@@ -22,6 +22,10 @@ from calcheck.recalibration.methods import NONE, FitOptions, Method, apply_steps
 from calcheck.typing import Indices, Values
 
 BY_CHANCE = 0.5  # Maximum share of rows with equal contents that happens by chance, for targets that are counts
+Score = Literal["crps", "nll", "interval"]
+LEVEL = 0.9  # Of the intervals whose score is computed
+METRIC_OF_SCORE = {"crps": "crps", "nll": "nll", "interval": "interval-score"}
+UNCHANGED = Recalibrator(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
 
 def require_other_rows(fitted: Predictions, others: Predictions) -> None:
@@ -59,12 +63,6 @@ def _hashes(rows: Predictions, *, with_keys: bool) -> Words:
     texts = (str(key).encode() for key in np.asarray(rows.id).tolist())
     keys = np.array([int.from_bytes(blake2b(text, digest_size=8).digest()) for text in texts], dtype=np.uint64)
     return hash_rows([y, keys], 0)
-
-
-Score = Literal["crps", "nll", "interval"]
-LEVEL = 0.9  # Of the intervals whose score is computed
-METRIC_OF_SCORE = {"crps": "crps", "nll": "nll", "interval": "interval-score"}
-UNCHANGED = Recalibrator(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
 
 @dataclass(frozen=True)

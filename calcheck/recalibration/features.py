@@ -15,6 +15,12 @@ from calcheck.typing import AnyArray, Mask, Values
 
 ROUNDING = 1e-9  # Relative difference of errors that differ by rounding only
 MIN_DRAWS = 4  # Draws from which the mean squared z-score of a perfect ensemble is finite
+STD = "std"
+NUMBERS = "iuf"  # Kinds of data types
+KNOTS = (0.05, 0.35, 0.65, 0.95)  # Quantiles at which splines have their knots (Harrell 2015, Regression Modeling)
+FEWEST_NUMBERS = 8  # Different numbers from which a column has splines; fewer enter linearly
+GRID = 101  # Values over the range of a number, for a picture
+MOST_GROUPS = 200  # Maximum number of different texts of a column
 
 
 def z_scores(rows: Predictions) -> Values:
@@ -64,14 +70,6 @@ def require_different_errors(rows: Predictions) -> None:
         if np.ptp(values) <= ROUNDING * np.abs(values).max():
             msg = f"the {name} are all equal, to {values[0]:.4g}: they do not show how large uncertainties should be"
             raise DataError(msg)
-
-
-STD = "std"
-NUMBERS = "iuf"  # Kinds of data types
-KNOTS = (0.05, 0.35, 0.65, 0.95)  # Quantiles at which splines have their knots (Harrell 2015, Regression Modeling)
-FEWEST_NUMBERS = 8  # Different numbers from which a column has splines; fewer enter linearly
-GRID = 101  # Values over the range of a number, for a picture
-MOST_GROUPS = 200  # Maximum number of different texts of a column
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ OBSERVED_METHODS = ("scale", "shift-scale")
 """The methods that are fitted to targets that were observed with noise, clipped or rounded."""
 FLOOR = 1e-300  # Smallest mass of a target
 ROUNDING = 1e-9  # Tolerance for rounding of a rank
+VERSION: Literal[1] = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,9 +370,6 @@ def apply_steps(steps: tuple[map_steps.AnyStep, ...], rows: Predictions) -> Pred
     for step in steps:
         rows = step.apply(rows)
     return rows
-
-
-VERSION: Literal[1] = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,14 +33,21 @@ from calcheck.statistics.zscores import missing_reference_reason, z_scores
 from calcheck.typing import Indices, Mask, Values
 
 Limits = tuple[Values, Values]
-
-
 ROUNDING = 1e-6  # Of counts, relative to the number of rows
 BINS = 20  # Number of bins of a PIT histogram
 DRAWS = 400_000  # Number of targets to draw for all replicates together
 MIN_REPLICATES, MAX_REPLICATES = 2, 39
 NEGLIGIBLE = 1e-12  # Variance of a sum, relative to its squared mean, that is rounding
 NORMAL_VARIANCE = 2.0  # Variance of a squared standard normal number
+ROWS_PER_CELL = 10  # Mean number of rows per cell below which cells become larger
+MIN_BINS, MAX_BINS = 4, 24  # Number of bins per axis
+WORST_CELLS = 5  # Number of cells to choose by their deviation
+TAIL = 0.005  # Share of rows beyond the outermost edges on each side, which belong to the outer bins
+LONG_RANGE = 100.0  # Ratio of the edges from which a positive variable may have a logarithmic axis
+HALF = 0.5  # Level of intervals of distributions without moments
+MAX_GROUPS = 20  # Number of categories of a column with groups
+MAX_NUMBERS = 8  # Number of distinct whole numbers that are categories
+CATEGORIES, WHOLE_NUMBERS = "bOU", "iu"  # Kinds of NumPy types
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,17 +303,6 @@ def binomial_quantiles(level: float, n: Indices, share: Values) -> Values:
     above = np.where(share > 0, np.ceil(bdtrik(level, n, share)), 0.0)
     below = np.maximum(above - 1, 0)
     return np.asarray(np.where(bdtr(below, n, share) >= level, below, above))
-
-
-ROWS_PER_CELL = 10  # Mean number of rows per cell below which cells become larger
-MIN_BINS, MAX_BINS = 4, 24  # Number of bins per axis
-WORST_CELLS = 5  # Number of cells to choose by their deviation
-TAIL = 0.005  # Share of rows beyond the outermost edges on each side, which belong to the outer bins
-LONG_RANGE = 100.0  # Ratio of the edges from which a positive variable may have a logarithmic axis
-HALF = 0.5  # Level of intervals of distributions without moments
-MAX_GROUPS = 20  # Number of categories of a column with groups
-MAX_NUMBERS = 8  # Number of distinct whole numbers that are categories
-CATEGORIES, WHOLE_NUMBERS = "bOU", "iu"  # Kinds of NumPy types
 
 
 @dataclass(frozen=True, eq=False)

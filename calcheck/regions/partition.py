@@ -34,6 +34,7 @@ MEAN, STD = "mean", "std"
 PREDICTED = (MEAN, STD)  # Columns of predicted means and standard deviations, which every file of distributions has
 COMPUTED = "predicted"  # Prefix of columns that the file does not have
 MOST_FREQUENT = 20  # Maximum number of texts that have a bin of their own in a search
+DIRECTIONS = {"too-narrow": "overconfident", "too-wide": "underconfident"}
 
 
 @dataclass(frozen=True)
@@ -343,9 +344,6 @@ def _crossed(columns: Sequence[Partition]) -> Partition:
         for line in np.stack(places, axis=1)
     ]
     return Partition.make(label, bins)
-
-
-DIRECTIONS = {"too-narrow": "overconfident", "too-wide": "underconfident"}
 
 
 def describe_faults(results: Mapping[str, Result]) -> str:

@@ -27,6 +27,9 @@ LIMIT = 0.995  # PIT values beyond this level, and below 1 minus it, have the sc
 MEAN, DEVIATION = -0.01026466524, 1.14976952245  # Of the logistic score of a uniform PIT, with this limit
 NARROW = 1e-6  # Narrower jumps are treated as points: their differences would be rounding errors
 WIDEST = 1e6  # Largest factor of deviations
+TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
+BLOCK = 1 << 22  # Scores per block of replicates, 32 MiB
+NEW_SHARE = 0.5  # Minimum share of the rows of a region that are in no region found before
 
 
 def row_scores(rows: Predictions) -> Values:
@@ -83,11 +86,6 @@ def factor_of_dispersion(score: float) -> float | None:
     if not normal_dispersion(1 / WIDEST) < score < normal_dispersion(WIDEST):
         return None
     return float(np.exp(brentq(lambda log: normal_dispersion(np.exp(log)) - score, -np.log(WIDEST), np.log(WIDEST))))
-
-
-TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
-BLOCK = 1 << 22  # Scores per block of replicates, 32 MiB
-NEW_SHARE = 0.5  # Minimum share of the rows of a region that are in no region found before
 
 
 class Region(NamedTuple):

@@ -30,6 +30,7 @@ CENTERS, SIZES = 2_048, 12  # Numbers of centers of balls, and of sizes of balls
 RIDGE = 0.05  # Penalty per row of the regression that finds a direction
 PLAINER = 0.5  # By how much runs between two values and corners must exceed runs to an end; directions, twice as much
 DIGITS = 1  # Of the coefficients of a direction, relative to the largest
+Ends = tuple[float, float]
 
 
 class Place(NamedTuple):
@@ -308,9 +309,6 @@ def _bins(x: Values, names: Sequence[str], bins: int) -> Iterator[Partition]:
     """Yield the quantile bins of each column."""
     for name, values in zip(names, x.T, strict=True):
         yield Partition.quantiles(name, values, np.zeros(len(values), dtype=np.bool_), bins)
-
-
-Ends = tuple[float, float]
 
 
 def rectangle(x: Values, y: Values, inside: Mask) -> tuple[Ends, Ends] | None:

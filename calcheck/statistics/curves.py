@@ -25,6 +25,8 @@ ROWS_PER_BIN = 30
 HISTOGRAM_BINS = 30
 MAX_POINTS = 101  # Of a curve at quantiles
 LEVEL = 0.9  # Of the intervals of distributions that have no standard deviation
+MAX_ROWS = 150  # More intervals side by side cannot be told apart
+FEW_ROWS = 40  # Of a picture among others
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,10 +195,6 @@ def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
         return spreads(predictive), SPREAD
     except DataError:  # such as those of Cauchy distributions
         return interval_widths(predictive, LEVEL), WIDTH
-
-
-MAX_ROWS = 150  # More intervals side by side cannot be told apart
-FEW_ROWS = 40  # Of a picture among others
 
 
 @dataclass(frozen=True, eq=False)

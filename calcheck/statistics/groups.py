@@ -15,6 +15,7 @@ from calcheck.typing import AnyArray, Indices, Mask, Values
 PART = 1 << 16  # Values per block, which fit in the processor cache
 DRAWS_AHEAD = 1 << 17  # Row draws per block; the next block is drawn while this one is counted
 CROWDED = 16  # Minimum rows per class for which multinomial class counts are faster than row draws
+CELLS = 1 << 12
 
 
 class Means(dict[str, "NDArray[np.float64]"]):
@@ -159,9 +160,6 @@ class TieGroups(Groups):
     @cached_property
     def _runs(self) -> tuple[Indices, Indices]:
         return self._starts, np.arange(self.classes)
-
-
-CELLS = 1 << 12
 
 
 def _histogram_cells(values: Values) -> NDArray[np.unsignedinteger[Any]]:

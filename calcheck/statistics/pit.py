@@ -16,15 +16,19 @@ from calcheck.statistics.zscores import targets
 from calcheck.typing import Indices, Values
 
 Slope = Values | float
+TIED = 1e-9  # Maximum distance of a PIT from a stated level to which it is equal up to rounding
+FEW = 16  # Minimum rows per distinct jump for which grouping equal jumps is faster
+NARROW = 2.0**-20  # Narrower jumps are treated as points: their large slopes would cause cancellation in sums
+COMPONENTS = 4  # Bias, dispersion, skewness and tails
+NODES = COMPONENTS // 2 + 1  # Of a Gauss-Legendre quadrature that is exact for these polynomials
+SHARE = 0.8  # Minimum size of a component, relative to the largest, to precede those of higher degree
+NEAREST = 2.0**-53  # Distance from 0 and 1 of a PIT that rounds to them: there the weight of a step is infinite
 
 
 @cached
 def pit(rows: Predictions) -> tuple[Values, Values]:
     """Return the left limits of F_i at y_i, and F_i(y_i), (n,) each, in [0, 1]; one array if no F_i has jumps."""
     return rows.distributions().cdf_limits(targets(rows))
-
-
-TIED = 1e-9  # Maximum distance of a PIT from a stated level to which it is equal up to rounding
 
 
 def randomized_pit(rows: Predictions, uniform: Values) -> Values:
@@ -71,9 +75,6 @@ def _mean_scores(left: Values, right: Values) -> Values:
     """Return the mean of the normal quantile function between two levels each."""
     density = [np.exp(-(sc.ndtri(each) ** 2) / 2) / np.sqrt(2 * np.pi) for each in (left, right)]
     return np.asarray((density[0] - density[1]) / (right - left))
-
-
-FEW = 16  # Minimum rows per distinct jump for which grouping equal jumps is faster
 
 
 def levels_of(count: int) -> Values:
@@ -145,9 +146,6 @@ def _different(left: Values, right: Values) -> tuple[Indices | None, Values, Val
     return label, low[pairs // len(high)], high[pairs % len(high)]
 
 
-NARROW = 2.0**-20  # Narrower jumps are treated as points: their large slopes would cause cancellation in sums
-
-
 def distribution(left: Values, right: Values) -> tuple[dict[str, MeanTerm], Values]:
     """Return the terms whose means give the distribution function of the PIT, and its breakpoints."""
     if left is right:
@@ -181,10 +179,6 @@ def _slopes(means: Mapping[str, Values]) -> Values | None:
     if "rises" not in means:
         return None
     return np.asarray(np.cumsum(means["rises"] - means["falls"], axis=-1)[..., :-1])
-
-
-COMPONENTS = 4  # Bias, dispersion, skewness and tails
-NODES = COMPONENTS // 2 + 1  # Of a Gauss-Legendre quadrature that is exact for these polynomials
 
 
 def component(degree: int) -> Legendre:
@@ -228,9 +222,6 @@ def components(levels: Values, below: Values) -> Values:
     return np.array([-np.trapezoid(polynomial.deriv()(edges) * gaps, edges) for polynomial in polynomials])
 
 
-SHARE = 0.8  # Minimum size of a component, relative to the largest, to precede those of higher degree
-
-
 def direction(levels: Values, below: Values) -> Direction:
     """Return how a PIT deviates from uniform: the first component nearly the largest, relative to its maximum."""
     return direction_of(components(levels, below))
@@ -263,9 +254,6 @@ def distance_of_sorted(values: Values) -> float:
     """Return the integral of :func:`cramer_von_mises` for the steps at sorted values (n,)."""
     n = len(values)
     return float(np.mean((values - (np.arange(n) + 0.5) / n) ** 2) + 1 / (12 * n**2))
-
-
-NEAREST = 2.0**-53  # Distance from 0 and 1 of a PIT that rounds to them: there the weight of a step is infinite
 
 
 def anderson_darling(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:

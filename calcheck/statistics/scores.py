@@ -15,6 +15,9 @@ from calcheck.statistics.zscores import targets
 from calcheck.typing import Indices, Mask, Values
 
 Pairs = tuple[tuple[float, float], ...]
+MAX_CACHED = 1 << 24  # Maximum number of cached quantiles: 128 MiB
+NODES = 64  # Of the quadrature for masses in the tails
+SMALL = 1e-6  # Mass below which the difference of distribution functions loses digits
 
 
 def isotonic_means(x: Values, y: Values) -> Values:
@@ -65,9 +68,6 @@ def _divide(rank: Indices, level: Values, n: int, count: int) -> Indices:
         low[above], high[below] = middle[above] + 1, middle[below]
         starts = np.unique(np.concatenate([starts, cut[cut < stops]]))
     return low
-
-
-MAX_CACHED = 1 << 24  # Maximum number of cached quantiles: 128 MiB
 
 
 def quantiles(predictive: Predictive, levels: Sequence[float]) -> Iterator[Values]:
@@ -128,10 +128,6 @@ def _widths(predictive: Predictive, pairs: Pairs) -> Values:
             lower, upper = next(limits), next(limits)
             total[rows] += low * (upper - lower)
     return total
-
-
-NODES = 64  # Of the quadrature for masses in the tails
-SMALL = 1e-6  # Mass below which the difference of distribution functions loses digits
 
 
 def log_masses(predictive: Predictive, y: Values) -> Values:
