@@ -31,30 +31,16 @@ NOT_STATED = "prediction intervals state nothing about the distribution but how 
 
 @dataclass(frozen=True, eq=False)
 class Quantiles(Predictive):
-    """Distributions whose quantile function is linear between the given levels.
+    """Distributions whose quantile function is linear between the given levels; equal adjacent quantiles are an atom.
 
-    Equal adjacent quantiles are a point mass (atom). Beyond the outermost quantiles, the tails are exponential, and
-    start with the density of the outermost interval. If that interval has width 0, the tail is a point mass.
-
-    Parameters
-    ----------
-    levels : (q,)
-        Levels, increasing, in (0, 1), equal for all rows; at least two.
-    values : (n, q)
-        Quantiles, nondecreasing along each row, in the unit of the targets.
-
-    Raises
-    ------
-    DataError
-        The levels are invalid, or do not match the values.
-    ValuesError
-        A quantile is not finite, or quantiles cross.
+    Beyond the outermost quantiles, the tails are exponential, and start with the density of the outermost interval. If
+    that interval has width 0, the tail is a point mass.
     """
 
     family: ClassVar[str] = "quantiles"
     kernel_error = 1e-10
-    levels: Values
-    values: Values
+    levels: Values  # (q,), increasing, in (0, 1), equal for all rows; at least two
+    values: Values  # (n, q), quantiles, nondecreasing along each row, in the unit of the targets
 
     def __post_init__(self) -> None:
         self.hold_in_double()
@@ -340,29 +326,14 @@ class Intervals(Predictive):
     Nothing else is stated: not how often targets are below and above, and not where they are inside. Each level is
     judged alone, so intervals of different levels need not be nested. Replicates state which targets are inside: all
     intervals with a level of at least u, for one uniform u per row.
-
-    Parameters
-    ----------
-    levels : (k,)
-        Levels, different, in (0, 1), equal for all rows.
-    lower, upper : (n, k)
-        Limits, in the unit of the targets, lower <= upper; they belong to the intervals, and may be infinite.
-    point : (n,), optional
-        Point predictions, in the unit of the targets.
-
-    Raises
-    ------
-    DataError
-        The levels are invalid, or do not match the limits.
-    ValuesError
-        A limit is missing, a lower limit is above its upper limit, or a point prediction is not finite.
     """
 
     family: ClassVar[str] = "intervals"
-    levels: Values
+    levels: Values  # (k,), different, in (0, 1), equal for all rows
+    # lower, upper: (n, k), limits, lower <= upper; they belong to the intervals, and may be infinite
     lower: Values
     upper: Values
-    point: Values | None = None
+    point: Values | None = None  # (n,), point predictions, in the unit of the targets
 
     def __post_init__(self) -> None:
         for name, values in self._arrays().items():

@@ -273,9 +273,8 @@ def embed_replicates(
 ) -> ReplicateNorms:
     """Return the distances between the embeddings of data and model, for the data and for replicates of it.
 
-    For the mean, the kernel on targets is rescaled for each replicate, so that the p-value is exact. At single inputs,
-    the kernel of the data is used: otherwise a model that is wrong at other inputs would change the kernels of the
-    replicates, and thereby the null distribution at inputs where the model is correct.
+    For the mean, the kernel on targets is rescaled for each replicate, so that the p-value is exact; at single inputs,
+    it is that of the data, so that a model that is wrong at other inputs does not change the null distribution.
     """
     inputs = ridge.n if points is None else len(points)
     ridge.run.require_room(8 * count * inputs, f"--replicates {count - 1:,} at {inputs:,} inputs")

@@ -152,9 +152,8 @@ class NystroemEmbedding:
         self, source: Source, landmarks: nystroem.Landmarks, outputs: nystroem.RegressionTargets, lambda_: float
     ) -> nystroem.NystroemNorms:
         settings, count = self.settings, len(landmarks.landmarks)
-        work = nystroem.RowProducts(
-            settings.kernel, settings.scaling, landmarks.landmarks, landmarks.validation, outputs, self.run.quiet()
-        )
+        inputs = landmarks.landmarks, landmarks.validation
+        work = nystroem.RowProducts(settings.kernel, settings.scaling, *inputs, outputs, self.run.quiet())
         sums = reduce_batches(source, work, self.run, stage=f"{count:,} landmarks", rows=landmarks.rows)
         return nystroem.NystroemRidge(sums, settings.kernel, landmarks, self.run).norms(lambda_, outputs.groups)
 

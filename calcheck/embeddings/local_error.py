@@ -140,12 +140,11 @@ def _log_spreads(rows: Predictions) -> Values:
 
 
 def resolution(predictive: Predictive, degree: int) -> float:
-    r"""Return how much of the change of a component is seen where the PIT is known up to limits, in (0, 1].
+    """Return how much of the change of a component is seen where the PIT is known up to limits, in (0, 1].
 
-    For m draws, the rank of a target is binomial given its PIT, and the expected components are m / (m + 1) and
-    m (m - 1) / (m + 1)^2 times those of the PIT. For quantiles, the component is a step function of the PIT. Its
-    derivative by the shift or the log factor of normal errors is the sum of its values times the differences of
-    :math:`-\varphi(z)` or :math:`-z \varphi(z)` between levels.
+    For m draws, the expected components are m / (m + 1) and m (m - 1) / (m + 1)^2 times those of the PIT. For
+    quantiles, the derivative by the shift or log factor of normal errors sums values times differences of -phi(z) or -z
+    phi(z).
     """
     if predictive.n_draws is not None:
         m = predictive.n_draws

@@ -304,9 +304,8 @@ class RowProducts:
 
     def _of_block(self, block: Predictions, landmarks: Array, array: Backend) -> RowSums:
         count = len(self.landmarks)
-        values = self.kernel.gram(
-            array.asarray(self.scaling.rounded(block.inputs(), precision=self.run.precision)), landmarks
-        )  # (b, M + S)
+        x = array.asarray(self.scaling.rounded(block.inputs(), precision=self.run.precision))
+        values = self.kernel.gram(x, landmarks)  # (b, M + S)
         with one_blas_thread():  # many small products
             outputs = self.outputs(block)
         near = values[:, :count]

@@ -418,11 +418,9 @@ class HasProducts(Protocol):
 
     def products(self) -> Values:
         """Return the products of all pairs, (k, k)."""
-        ...
 
     def norms(self) -> Values:
         """Return the squared norms, (k,)."""
-        ...
 
 
 def row_forms(left: Values, form: Values, right: Values) -> Values:

@@ -28,16 +28,13 @@ class TargetFeatures(Protocol):
     @property
     def gamma(self) -> Values:
         """Parameter of the kernel for each target column, (t,)."""
-        ...
 
     @property
     def rank(self) -> int:
         """Number of features r that are known without the data."""
-        ...
 
     def embed(self, points: Values, models: Iterable[Predictive]) -> "tuple[Values, Iterator[Values], FeatureBounds]":
         """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error."""
-        ...
 
 
 class SharedOutputs(Protocol):
@@ -45,7 +42,6 @@ class SharedOutputs(Protocol):
 
     def rescaled(self, each: "DataSet") -> tuple[Values, list[Values], Values | None, Values | None]:
         """Return features, and matrices that convert them to the kernels of a data set and of the data, or None."""
-        ...
 
 
 class TargetKernel(ABC):

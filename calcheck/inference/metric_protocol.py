@@ -63,7 +63,6 @@ class RefitsReplicates(Protocol):
 
     def refit(self, fit: Any, source: Source, run: Run) -> Any:
         """Return the fit to other targets or distributions at the same inputs."""
-        ...
 
 
 @runtime_checkable
@@ -72,7 +71,6 @@ class HasQuickStatistic(Protocol):
 
     def quick_statistic(self, fit: Any, source: Source, run: Run) -> float:
         """Return the statistic of the data or of a replicate."""
-        ...
 
 
 @runtime_checkable
@@ -81,11 +79,9 @@ class HasMoments(Protocol):
 
     def moments(self, fit: Any, source: Source) -> Any:
         """Return the moments of the data or of a replicate."""
-        ...
 
     def quick_statistics(self, moments: Sequence[Any], run: Run) -> Values:
         """Return the statistic of each data set; NaN for None."""
-        ...
 
 
 @runtime_checkable
@@ -94,11 +90,9 @@ class HasNullStatistic(Protocol):
 
     def null_statistic(self, means: Means) -> Values:
         """Return the statistic of the data or of a replicate, as a function of the means that ``value`` takes."""
-        ...
 
     def null_reference(self, rows: RowResults) -> float | None:
         """Return the statistic of a right model if it is stated; None if it is the mean over replicates."""
-        ...
 
 
 @runtime_checkable
@@ -107,7 +101,6 @@ class HasFixedLevels(Protocol):
 
     def at_fixed_levels(self, rows: RowResults) -> RowResults:
         """Return nearly the same results by means over groups that are the same for the data and for replicates."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +119,6 @@ class HasGrid(Protocol):
 
     def on_grid(self, rows: Predictions) -> dict[str, Values]:
         """Return the columns, (n,) each, of whose means ``value`` is a function, so that sums of rows can be added."""
-        ...
 
 
 @runtime_checkable
@@ -135,11 +127,9 @@ class HasLimits(Protocol):
 
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the interval, and the p-value and verdict of the test of its reference that needs no replicates."""
-        ...
 
     def limits_of_sums(self, means: Means, rows: float, tail: float) -> tuple[float, float]:
         """Return the limits by means that can be added up, given how many independent rows they stand for."""
-        ...
 
 
 @runtime_checkable
@@ -148,7 +138,6 @@ class HasCurves(Protocol):
 
     def curves(self, shown: CurveData[Any]) -> tuple[Curve, ...]:
         """Return the curves of the data or of a replicate, without bands."""
-        ...
 
 
 @runtime_checkable
@@ -157,7 +146,6 @@ class HasInfluences(Protocol):
 
     def influences(self, both: Predictions, run: Run) -> Values:
         """Return the share of each row, (n,), in twice the difference of both models, whose rows are stacked."""
-        ...
 
 
 MetricT_co = TypeVar("MetricT_co", bound=InferableMetric, covariant=True)

@@ -174,7 +174,6 @@ class SimulatesNull(Protocol):
 
     def null_distribution(self, fit: Any, simulation: NullSimulator, run: Run) -> NullDistribution | None:
         """Return the metric of all replicates; None if that is not cheaper than one by one."""
-        ...
 
 
 def replicate_value(computed: Computed, replicate: Source, run: Run) -> Any:

@@ -103,13 +103,9 @@ def expected_power(
     factor, bias = 1 + tolerance * BEYOND_FACTOR, tolerance * BEYOND_BIAS
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = [np.log(each) for each in factors]
+    narrow = f"{100 * (1 - 1 / factor):.0f}"
     found = [
-        (
-            f"narrow-{100 * (1 - 1 / factor):.0f}",
-            f"std {100 * (1 - 1 / factor):.0f} % too small",
-            math.log(factor),
-            logs,
-        ),
+        (f"narrow-{narrow}", f"std {narrow} % too small", math.log(factor), logs),
         (f"bias-{bias:g}", f"mean error of {bias:.2g} std", bias, biases),
     ]
     spreads_of = [[float(np.std(each)) for each in nulls if np.isfinite(each).all()] for *_, nulls in found]

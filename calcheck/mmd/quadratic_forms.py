@@ -371,9 +371,8 @@ class GramSums:
             bias, *random_errors = LowRankGram(features, self.x[validation], quiet).totals(forms) - exact
             return features, abs(bias), _rms(random_errors)
 
-        features, bias, noise = first_sufficient(
-            map(measured, landmarks.features()), lambda found: max(found[1:]) <= allowed
-        )
+        candidates = map(measured, landmarks.features())
+        features, bias, noise = first_sufficient(candidates, lambda found: max(found[1:]) <= allowed)
         found = LowRankGram(features, self.x, self.run)
         share = len(validation) / len(self.x)  # random error falls with the number of rows, bias does not
         error = math.hypot(bias, noise * share, ROUNDING * exact[0])
@@ -478,9 +477,8 @@ class RidgeNorms:
             total = float(candidate.squares(outputs[validation]).sum())
             return features, abs(total / value - 1) if value else 0.0
 
-        features, error = first_sufficient(
-            map(measured, landmarks.features()), lambda found: found[1] <= VALUE_TOLERANCE
-        )
+        candidates = map(measured, landmarks.features())
+        features, error = first_sufficient(candidates, lambda found: found[1] <= VALUE_TOLERANCE)
         self._linear = NystroemNorm(LowRankGram(features, self.x, self.run), self.ridge)
         self._linear.details |= {"relative_error": error, "validation_rows": len(validation)}
         return self._linear

@@ -16,42 +16,22 @@ DIFF_SCHEMA_VERSION = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """The change of one metric that is in both reports.
-
-    Parameters
-    ----------
-    metric, options, slice, unit
-        As in :class:`calcheck.report.Result`.
-    old, new : float or None
-        Values; infinite if a target has probability 0.
-    change : float or None
-        New value minus old value.
-    relative : float or None
-        Change divided by the absolute old value; None if the old value is 0.
-    old_low, old_high, new_low, new_high : float or None
-        Limits of the intervals.
-    overlap : bool or None
-        Whether the intervals overlap; None unless both exist.
-    inside : bool or None
-        Whether the new value is in the old interval.
-    old_verdict, new_verdict : str
-        Verdicts.
-    """
+    """The change of one metric that is in both reports."""
 
     metric: str
     options: dict[str, Any]
     slice: dict[str, Any]
     unit: str
-    old: float | None
+    old: float | None  # Infinite if a target has probability 0, as is `new`
     new: float | None
-    change: float | None
-    relative: float | None
+    change: float | None  # New value minus old value
+    relative: float | None  # The change divided by the absolute old value; None if that is 0
     old_low: float | None
     old_high: float | None
     new_low: float | None
     new_high: float | None
-    overlap: bool | None
-    inside: bool | None
+    overlap: bool | None  # Whether the intervals overlap; None unless both exist
+    inside: bool | None  # Whether the new value is in the old interval
     old_verdict: Verdict
     new_verdict: Verdict
 
@@ -78,26 +58,14 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Diff:
-    """The changes between two reports.
-
-    Parameters
-    ----------
-    calcheck : str
-        Version of calcheck that compared the reports.
-    changes : tuple of Change
-        Changes of the results in both reports (same metric, options and subset), in the order of the old report.
-    only_old, only_new : tuple of Unmatched
-        Results in only one of the reports.
-    differences : tuple of Difference
-        Differences in input, settings and versions.
-    """
+    """The changes between two reports."""
 
     schema_version: int = DIFF_SCHEMA_VERSION
-    calcheck: str
-    changes: tuple[Change, ...]
+    calcheck: str  # Version of calcheck that compared the reports
+    changes: tuple[Change, ...]  # Of results in both reports (same metric, options and subset), in the old order
     only_old: tuple[Unmatched, ...]
     only_new: tuple[Unmatched, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[Difference, ...]  # In input, settings and versions
 
 
 def diff(old: Report, new: Report) -> Diff:

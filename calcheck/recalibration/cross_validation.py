@@ -90,9 +90,8 @@ def row_score(stated: Predictive, score: Score, stages: Sequence[str], levels: S
 def score_rows(rows: Predictions, score: Score) -> Values:
     """Return the score of each row, (n,); smaller is better.
 
-    Scaled draws are not independent draws of any distribution: the fair CRPS of perfect draws falls if they are spread
-    further. The expected score of the draws themselves is smallest if perfect draws are left as they are, of whatever
-    distribution: with D = E|X - X'|, both of its terms grow with the factor at the rate (1 - 1 / m) D / 2.
+    That of draws is not fair: the fair CRPS of perfect draws falls if they are spread further, while the expected score
+    of the draws themselves is smallest if perfect draws are left as they are.
     """
     predictive, y = rows.distributions().load(), rows.targets()
     y = y.reshape(len(y))

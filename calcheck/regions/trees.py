@@ -34,11 +34,10 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Greedy trees of n rows, one per data set.
+    """Greedy trees of n rows, one per data set, split where the squared deviations of parts increase most.
 
-    Each node is split where the squared deviations of the two parts exceed that of the node by most, for the score for
-    which this is largest. Ordered bins are cut, and other bins split from all others; a column with missing values is
-    cut only where these are split off already. Nodes are split up to the depth, if both parts have enough rows.
+    Ordered bins are cut, and other bins split from all others; a column with missing values is cut only where these are
+    split off already.
     """
 
     partitions: tuple[Partition, ...]  # Bins of the columns

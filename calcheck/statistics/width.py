@@ -174,8 +174,7 @@ def _role_ratio(away: Values, squares: Values, m: int) -> Values:
 def factor_of_draws(ratio: Values, expected: Values | float, draws: Values | float) -> Values:
     """Return the factor by which m draws would have to be spread, given their ratio and that of draws in its role.
 
-    The second is contaminated by targets among the other draws: the mean over all m + 1 roles replaces it. The squared
-    error of the mean of m draws is k^2 + 1/m times their variance if targets are spread k times as much.
+    The second is contaminated by targets among the other draws: the mean over all m + 1 roles replaces it.
     """
     relative = np.asarray(ratio / expected)
     with np.errstate(invalid="ignore"):
