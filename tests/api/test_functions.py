@@ -52,6 +52,7 @@ def by_hand(frame):
 # a frame is read as its file is
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
 def test_a_frame_gives_the_numbers_of_its_file_to_the_last_digit(tmp_path, ending):
     frame, path = pd.read_parquet(DIABETES), tmp_path / f"preds.{ending}"
@@ -620,6 +621,7 @@ def test_python_prints_the_table_of_the_command(frame):
     assert repr(calcheck.evaluate(frame, ["zms"], **BARE)).startswith("60 rows")
 
 
+@pytest.mark.slow
 def test_html_is_escaped(frame):
     hostile = "<script>alert(1)</script>"
     models = {hostile: frame, "b & c": frame.assign(std=1.0)}
@@ -638,6 +640,7 @@ def test_html_shows_the_cells_of_the_report(frame):
     assert "60 rows · predictions: gaussian" in html
 
 
+@pytest.mark.slow
 def test_notebooks_show_the_pictures_of_a_report(frame, tmp_path):
     report = calcheck.evaluate(frame, ["zms", "ece", "tail"], pictures=True, plot_by="mean", replicates=19)
     assert report._repr_html_().count("<svg") == 2
@@ -801,6 +804,7 @@ def test_rejection_on_new_rows_takes_a_frame(frame, tmp_path):
 # start
 
 
+@pytest.mark.slow
 def test_pandas_is_not_imported_at_the_start():
     script = "import sys, calcheck.cli.app; calcheck.evaluate; calcheck.read; assert 'pandas' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
@@ -812,6 +816,7 @@ def test_names_are_listed_before_they_are_imported():
     assert all(hasattr(calcheck, name) for name in calcheck.__all__)
 
 
+@pytest.mark.slow
 def test_a_report_makes_a_page_with_a_map(frame):
     page = calcheck.evaluate(frame, ["zms", "coverage"], pictures=True, replicates=39).to_html()
     assert page.startswith("<!DOCTYPE html>")

@@ -1,5 +1,6 @@
 """Specifications of pictures for a browser, and the scripts that draw them."""
 
+import pytest
 import vl_convert
 
 from calcheck.charts import image_files
@@ -24,6 +25,7 @@ def test_a_specification_for_a_browser_is_valid():
     assert vl_convert.vegalite_to_svg(selectable(*panel_specs(MAP)), vl_version="6.4").startswith("<svg")
 
 
+@pytest.mark.slow
 def test_the_scripts_are_kept_in_the_folder_for_caches(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(image_files.sys, "platform", "linux")

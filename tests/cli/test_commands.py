@@ -46,6 +46,7 @@ def test_a_table_is_printed(calcheck, preds):
         assert f"\n{topic} " in found.out
 
 
+@pytest.mark.slow
 def test_json_matches_the_schema(calcheck, preds):
     schema = json.loads(calcheck("schema").out)
     assert schema == json.loads(json.dumps(report_schema()))
@@ -132,6 +133,7 @@ def test_inputs_of_an_array_replace_named_inputs(calcheck, tmp_path):
     assert refused in calcheck("cce", path, "--inputs", "x,z", "--grid", 7).refused()
 
 
+@pytest.mark.slow
 def test_inputs_of_another_file_need_no_targets(calcheck, preds, tmp_path):
     at = write(tmp_path / "at.parquet", {name: columns(9, seed=5)[name] for name in ("id", "embedding")})
     out = tmp_path / "rows.parquet"
@@ -280,6 +282,7 @@ def test_the_version_is_printed(process):
     assert process("--version").stdout.splitlines()[0] == f"calcheck {__version__}"
 
 
+@pytest.mark.slow
 def test_help_imports_no_heavy_module():
     heavy = (
         "numpy",
@@ -333,6 +336,7 @@ def test_the_list_of_commands_loads_none_of_them():
     assert not {f"calcheck.metrics.{module}" for module in METRICS.modules.values()} & loaded
 
 
+@pytest.mark.slow
 def test_a_small_run_loads_what_it_needs_only(tmp_path):
     path = tmp_path / "preds.csv"
     path.write_text("y,mean,std,hour\n1.5,2.5,1.5,0.5\n2.5,2.5,1.5,3.5\n")  # increasing numbers might be times
@@ -347,6 +351,7 @@ def test_a_small_run_loads_what_it_needs_only(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_an_evaluation_does_not_load_maps_of_recalibration(preds):
     loaded = loaded_after("evaluate", preds, "--metrics", "zms", "--no-bootstrap", "--no-null")
     assert "calcheck.storage.archives" in loaded
@@ -363,6 +368,7 @@ def test_a_command_without_a_summary_is_loaded_for_it(monkeypatch, tmp_path, cal
     assert "Mean squared z-score" in found
 
 
+@pytest.mark.slow
 def test_standard_input_is_read(process, preds):
     with Path(preds).open("rb") as stream:
         piped = process("mae", "-", "--input-format", "parquet", *QUICK, stdin=stream)
@@ -424,6 +430,7 @@ def test_outputs_never_overwrite_inputs_or_other_outputs(calcheck, preds, tmp_pa
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_links_and_pipes_can_be_output_files(calcheck, preds, tmp_path):
     (tmp_path / "real.txt").write_text("old")
     (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
@@ -545,6 +552,7 @@ def test_files_can_be_read_from_a_pipe(preds):
     assert json.loads(ended.stdout)["input"]["n"] == 40
 
 
+@pytest.mark.slow
 def test_a_closed_input_and_a_full_output_are_reported(preds):
     run = f"{sys.executable} -m calcheck mae {preds} {' '.join(QUICK)}"
     full = subprocess.run(["bash", "-c", f"{run} > /dev/full"], capture_output=True, text=True, check=False)
@@ -569,6 +577,7 @@ def test_running_out_of_memory_is_an_error_and_not_a_violation(calcheck, preds, 
     assert "out of memory" in line
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_gets_a_table(process, preds):
     ended = process("mae", preds, *QUICK, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert ended.returncode == 0
@@ -686,6 +695,7 @@ def test_evaluation_points_need_no_key(calcheck, tmp_path):
     assert report["results"][0]["details"]["rows"] == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [8.0, 300.0])
 def test_distributions_beyond_the_float_range_have_a_cce(calcheck, tmp_path, sigma):
     """Half of each distribution is near 0 and half far beyond all targets: the embeddings differ by about a half."""

@@ -39,6 +39,7 @@ def calibrated(tmp_path):
     return write(tmp_path / "calibrated.parquet", parts | {"age": rng.integers(20, 80, 400)})
 
 
+@pytest.mark.slow
 def test_evaluate_gives_every_metric_a_line_and_every_skipped_one_its_reason(calcheck, calibrated):
     found = calcheck("evaluate", calibrated, *FEW)
     assert found.code == 0
@@ -66,6 +67,7 @@ def test_evaluate_matches_the_schema_and_single_commands(calcheck, calibrated):
         assert single["verdict"] == result["verdict"]
 
 
+@pytest.mark.slow
 def test_missing_numbers_have_a_reason(calcheck, calibrated):
     """The warnings explain a missing interval or verdict."""
     for arguments in (FEW, ("--no-bootstrap", *FEW[2:])):
@@ -91,6 +93,7 @@ def test_a_metric_that_is_named_and_does_not_apply_is_refused(calcheck, calibrat
     assert calcheck("evaluate", calibrated, "--metrics", "zms", *FEW).code == 0
 
 
+@pytest.mark.slow
 def test_repeated_runs_of_evaluate_are_identical(calcheck, process, calibrated):
     command = ("evaluate", calibrated, "--metrics", "zms,ence,pit,crps,coverage", *FEW, "--format", "json")
     first = calcheck(*command).out
@@ -115,6 +118,7 @@ def test_options_of_the_bootstrap_are_used(calcheck, calibrated):
     assert "--confidence must lie" in calcheck("zms", calibrated, "--confidence", 1).refused()
 
 
+@pytest.mark.slow
 def test_pointwise_output_has_columns_of_all_metrics(calcheck, calibrated, tmp_path):
     out = tmp_path / "rows.parquet"
     calcheck("evaluate", calibrated, *FEW, "--pointwise", out)
@@ -280,6 +284,7 @@ def test_prune_refuses_invalid_percentages(calcheck, calibrated, arguments):
     assert arguments[0] in calcheck("prune", calibrated, *arguments).refused()
 
 
+@pytest.mark.slow
 def test_json_lines_are_one_object_a_result(calcheck, calibrated):
     lines = [json.loads(line) for line in calcheck("evaluate", calibrated, *FEW, "--format", "jsonl").out.splitlines()]
     assert [line["metric"] for line in lines] == [*NEED_NO_INPUTS, *NEED_INPUTS]
@@ -289,6 +294,7 @@ def test_json_lines_are_one_object_a_result(calcheck, calibrated):
     assert lines[0]["low"] == whole["results"][0]["low"]
 
 
+@pytest.mark.slow
 def test_csv_has_one_line_per_result_in_full_precision(calcheck, calibrated):
     lines = list(csv.DictReader(io.StringIO(calcheck("evaluate", calibrated, *FEW, "--format", "csv").out)))
     whole = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
@@ -390,6 +396,7 @@ def test_errors_replace_targets_and_means(calcheck, tmp_path):
     assert "--std" in calcheck("zms", write(tmp_path / "alone.parquet", {"e": error}), "--error", "e").refused()
 
 
+@pytest.mark.slow
 def test_metrics_of_a_single_target_refuse_several(calcheck, tmp_path):
     parts = columns(n=40)
     two = {"y1": parts["y"], "y2": parts["y"], "m1": parts["mean"], "m2": parts["mean"], "s1": parts["std"]}
@@ -416,6 +423,7 @@ def test_help_lists_all_commands(calcheck):
     assert all(f" {name} " in out for name in COMMANDS)
 
 
+@pytest.mark.slow
 def test_the_line_before_the_table_states_the_overall_verdict_and_what_remains_of_the_failures(calcheck, tmp_path):
     rng = np.random.default_rng(0)
     right = {"y": rng.normal(size=200), "mean": np.zeros(200), "std": np.ones(200)}
@@ -517,6 +525,7 @@ def test_an_evaluation_lists_extreme_rows_of_each_metric(calcheck, calibrated):
     assert "--format csv cannot show --worst and --best" in calcheck(*arguments, "--format", "csv").refused()
 
 
+@pytest.mark.slow
 def test_an_evaluation_exits_by_its_rules_only(calcheck, calibrated):
     evaluated = ("evaluate", calibrated, "--metrics", "zms", *FEW)
     assert calcheck(*evaluated).code == 0
@@ -531,6 +540,7 @@ def test_an_evaluation_exits_by_its_rules_only(calcheck, calibrated):
     assert "use calcheck monitor" in calcheck(*evaluated, "--fail-on", "monitor.e_value > 20").refused()
 
 
+@pytest.mark.slow
 def test_an_evaluation_draws_all_metrics_in_one_picture(calcheck, calibrated, tmp_path):
     path = tmp_path / "all.svg"
     assert calcheck("evaluate", calibrated, "--metrics", "coverage,pit,zms", *FEW, "--plot", path).code == 0

@@ -61,6 +61,7 @@ def test_a_terminal_gets_formatted_text_through_the_pager(terminal):
     assert out.rstrip().endswith("end")
 
 
+@pytest.mark.slow
 def test_closing_the_pager_early_is_not_an_error(terminal):
     assert "Traceback" not in terminal("guide", "reference-commands", PAGER="true")
 

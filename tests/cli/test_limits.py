@@ -51,6 +51,7 @@ def closed(*descriptors):
     return {"preexec_fn": lambda: [os.close(descriptor) for descriptor in descriptors]}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors are inherited otherwise")
 def test_a_closed_standard_output_is_reported_in_one_line(process, preds):
     for command in (["mae", preds, "--no-null", "--no-bootstrap"], ["--version"]):
@@ -59,6 +60,7 @@ def test_a_closed_standard_output_is_reported_in_one_line(process, preds):
         assert ended.stderr == "calcheck: cannot write to standard output: Bad file descriptor\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors are inherited otherwise")
 def test_closed_outputs_that_are_not_needed_are_ignored(process, preds, tmp_path):
     output = tmp_path / "report.json"
@@ -93,6 +95,7 @@ def test_a_pipe_larger_than_memory_is_refused(calcheck, monkeypatch):
     assert "standard input holds more than 1,000 bytes" in refused
 
 
+@pytest.mark.slow
 def test_a_report_can_be_written_to_devices_of_standard_output_and_error(calcheck, process, preds, tmp_path):
     command = ("zms", preds, "--no-null", "--no-bootstrap", "--format", "csv")
     expected = calcheck(*command).out

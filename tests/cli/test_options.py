@@ -288,6 +288,7 @@ def shown(ended):
     return ended.code, results, {key: report.get(key) for key in SHOWN[1:]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_changes_what_is_computed(calcheck, files, monkeypatch, command):
     monkeypatch.chdir(files)

@@ -71,6 +71,7 @@ def test_columns_are_set_for_every_command(home, calcheck, preds):
     assert "settings" not in calcheck("--no-config", "inspect", preds).out
 
 
+@pytest.mark.slow
 def test_inspect_prints_options_that_come_from_settings(home, calcheck, preds):
     (home / "calcheck.toml").write_text('target = "id"')
     expected, options = calcheck("cce", preds).out, calcheck("inspect", preds).out.splitlines()[-1].split()
@@ -84,6 +85,7 @@ def test_lists_set_comma_separated_and_repeated_options(report_with):
     assert report_with('filter = ["topic=news"]', "zms", "preds")["input"]["n"] == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [("ece",), ("evaluate", "--metrics", "ece"), ("prune", "--metrics", "ece", "--max-percent", "10")]
 )
@@ -168,6 +170,7 @@ def test_settings_of_options_that_a_command_lacks_are_ignored(report_with):
     )
 
 
+@pytest.mark.slow
 def test_options_on_the_command_line_replace_conflicting_settings(report_with, monkeypatch):
     assert report_with('embedding = "embedding"', "cce", "preds", "--inputs", "mean")["input"]["columns"]["x"] == "mean"
     assert report_with("no-bootstrap = true", "zms", "preds", "--resamples", "200")["settings"]["resamples"] == 200
@@ -338,6 +341,7 @@ def test_commands_without_options_read_no_settings(home, calcheck):
     assert calcheck("zms", "--help").code == 0
 
 
+@pytest.mark.slow
 def test_every_metric_accepts_its_options_from_files(home, calcheck, preds):
     """In the form that reports give them, so that a report can be turned into a file."""
     from calcheck.options import options_of

@@ -17,6 +17,7 @@ def lines_of(text):
     return [line.rstrip() for line in re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", text).splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "more"), [("60", "… 2 columns more: --format csv"), ("100", None)])
 def test_a_report_fits_the_terminal(terminal, preds, width, more):
     lines = lines_of(terminal("evaluate", preds, *FAST, COLUMNS=width, progress=False))
@@ -29,6 +30,7 @@ def test_a_report_fits_the_terminal(terminal, preds, width, more):
     assert any(line.startswith("confidence-curve") for line in lines)
 
 
+@pytest.mark.slow
 def test_a_terminal_of_less_than_60_columns_gets_60(terminal, preds):
     lines = lines_of(terminal("mae", preds, "--no-null", COLUMNS="20", progress=False))
     assert 20 < max(map(len, lines[2:])) <= 60

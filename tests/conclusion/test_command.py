@@ -33,6 +33,7 @@ def test_a_name_that_looks_like_a_file_is_no_misspelt_command(calcheck, name):
     assert name.rstrip("/") in refused.err
 
 
+@pytest.mark.slow
 def test_the_conclusion_stands_above_the_table(calcheck, narrow):
     lines = calcheck(narrow, "--no-bootstrap").out.splitlines()
     assert lines[0].endswith("narrow.parquet · 500 rows · predictions: gaussian")
@@ -67,6 +68,7 @@ def test_errors_from_one_group_to_another_are_an_effect(calcheck, tmp_path):
     assert "omit it, or --weights" in calcheck("evaluate", file, *options, "--weights", "w").refused()
 
 
+@pytest.mark.slow
 def test_the_answer_has_the_reason_why_inputs_are_not_tested(calcheck, narrow):
     weighted = calcheck(narrow, *FEW, "--inputs", "lat", "--weights", "lon", "--filter", "lon>0", "--brief").out
     assert "inputs  not tested: local-scale has no weighted form" in weighted

@@ -110,6 +110,7 @@ def test_reports_store_what_was_stated(report, series):
 OPTIONS = [("--time", "day"), ("--cluster", "patient"), ("--block", "20")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [OPTIONS[0], slow((OPTIONS[1],)), slow((OPTIONS[2],))])
 def test_a_page_holds_the_verdicts_of_evaluate_with_the_same_option(report, page, series, option):
     arguments = (series, "--metrics", "zms,pit,ece,coverage,cce", "--inputs", "a,b", *option)
@@ -120,6 +121,7 @@ def test_a_page_holds_the_verdicts_of_evaluate_with_the_same_option(report, page
     assert message.replace("'", "&#x27;") in seen(text)
 
 
+@pytest.mark.slow
 def test_a_page_of_dependent_rows_has_no_limits_of_independent_rows(page, series):
     arguments = (series, "--metrics", "zms,pit,ece,coverage", "--inputs", "a,b")
     naive, honest = (page(*arguments, *option) for option in ((), ("--time", "day")))
@@ -137,6 +139,7 @@ def test_a_page_of_dependent_rows_has_no_limits_of_independent_rows(page, series
         assert ">too narrow</span>" not in text  # a judgement of the map or of a group
 
 
+@pytest.mark.slow
 def test_a_page_from_python_has_no_limits_of_independent_rows_either(series):
     independent = pq.read_table(series).drop_columns(["day", "patient"]).to_pandas().sample(frac=1, random_state=1)
     pages = [(independent, {}), (series, {}), (series, {"time": "day"})]
@@ -157,6 +160,7 @@ def _columns(path):
     return table.column_names, table.columns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [OPTIONS[1], slow((OPTIONS[2],))])
 def test_the_correction_of_a_page_has_the_folds_of_recalibrate(report, page, series, tmp_path, option):
     val = other_rows(series, tmp_path)

@@ -163,6 +163,7 @@ def test_bins_of_few_clusters_give_no_verdict():
     assert found.overall.metrics == ("zms", "ece")
 
 
+@pytest.mark.slow
 def test_bins_of_enough_clusters_are_judged():
     """Right models with six clusters a bin seldom fail; those with wrong bins fail, given more rows."""
     number = sets(8)
@@ -349,6 +350,7 @@ def test_reports_state_the_blocks():
     assert found.settings["dependence"]["time"] == "time"
 
 
+@pytest.mark.slow
 def test_right_models_of_series_fail_as_often_as_they_should():
     """At a correlation of 0.8 about half of the sets fail without the option; see tests/benchmarks/dependence.py."""
     failures = dict.fromkeys(SIMULATED, 0)

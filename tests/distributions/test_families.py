@@ -442,6 +442,7 @@ def test_kernels_of_quantiles_are_integrals_over_levels(row):
         assert_allclose(one.kernel_norm(np.array([gamma])), norm, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_crps_of_quantiles_are_integrals():
     for row in range(2):
         one = QUANTILES.take(np.array([row]))

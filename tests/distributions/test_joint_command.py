@@ -34,6 +34,7 @@ def test_metrics_are_those_of_the_converted_file(joint, calcheck, tmp_path):
     assert values(calcheck("pit", written, "--pre-rank", "variogram", *options))["pit"] == named["pit"]
 
 
+@pytest.mark.slow
 def test_no_recalibration_of_several_targets_is_suggested(joint, calcheck, tmp_path):
     """Errors twice as large as predicted are a fault, in columns and in a column of lists."""
     wide = frame(forecasts(0, 0.5, 0.5, 60))

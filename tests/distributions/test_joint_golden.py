@@ -181,6 +181,7 @@ def p_value(seed, stated):
     return evaluate(InMemory(rows), [Pit()], run=Run(replicates=39, resamples=0, seed=seed)).results[0].p_value
 
 
+@pytest.mark.slow
 def test_the_right_dependence_passes_and_independence_is_rejected():
     """Of twelve right models at most three (99.8 % of a binomial of 5 %) are rejected; all wrong ones are."""
     assert sum(p_value(seed, 0.5) <= 0.05 for seed in range(12)) <= 3

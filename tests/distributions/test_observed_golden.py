@@ -202,6 +202,7 @@ def test_draws_quantiles_and_limits_are_recorded_as_targets_are():
     assert (limits.lower, limits.upper, limits.point) == (-1, 1, 0.5)
 
 
+@pytest.mark.slow
 def test_draws_and_replicates_are_on_the_grid_within_the_limits():
     rows = np.zeros(400, np.intp)
     observation = Observation(one(0.5), one(-1), one(2), one(0.25)).take(rows)

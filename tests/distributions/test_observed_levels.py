@@ -75,6 +75,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "how"), PAIRS)
 def test_right_models_of_observed_targets_fail_in_one_of_twenty_data_sets(kind, how):
     number = sets(32)
@@ -82,6 +83,7 @@ def test_right_models_of_observed_targets_fail_in_one_of_twenty_data_sets(kind, 
     assert {name: count for name, count in shares(kind, how, number).items() if count > most} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["clip 40 %", slow("noise")])
 def test_without_the_options_noise_and_clips_fail(how):
     number = sets(32)

@@ -29,6 +29,7 @@ def test_mix_agrees_with_splitmix64():
     assert mix(words).tolist() == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
 
+@pytest.mark.slow
 def test_hashes_do_not_depend_on_the_last_digits():
     """Functions such as exp differ in them between machines."""
     values = np.random.default_rng(0).normal(size=2000) * 10.0 ** np.arange(2000) ** 0.7

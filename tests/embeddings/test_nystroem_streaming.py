@@ -70,6 +70,7 @@ def test_the_value_agrees_with_the_exact_solver(first):
     assert found.details["solver"]["landmarks"] == 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampled", ["all", "few"])
 def test_batches_and_merged_states_give_the_same_value_in_any_order(sampled, request):
     if sampled == "few":
@@ -169,6 +170,7 @@ def test_states_with_different_landmarks_are_not_merged(first):
         merged(first, accumulated(InMemory(rows(seed=1))))
 
 
+@pytest.mark.slow
 def test_shifted_inputs_and_targets_give_a_warning(first):
     for seed in range(3):
         alike = result(accumulated(Batches(rows(seed=seed + 2)), like=first))
@@ -209,6 +211,7 @@ def test_the_error_covers_rows_other_than_the_validation_rows(first, size):
         assert 1e-5 * whole.value < abs(found.value - whole.value) <= solver["error"] < 0.05 * whole.value
 
 
+@pytest.mark.slow
 def test_the_error_covers_merged_states(first):
     day = rows(700, seed=1)
     found = result(merged(accumulated(Batches(rows()), like=first), accumulated(Batches(day), like=first)))

@@ -102,6 +102,7 @@ def require_same(found, expected):
                 assert_allclose(one, other, rtol=1e-10, atol=1e-7 if name in ("low", "high") else 0, err_msg=name)
 
 
+@pytest.mark.slow
 def test_three_workers_give_the_same_results_as_one_process(address, paths):
     local = report_from_state(accumulate(Files(paths), ACCUMULATED, RUN), RUN)
     require_same(on_cluster(Files(paths), address[0]), local)
@@ -145,6 +146,7 @@ def test_errors_in_workers_have_the_same_message_as_local_ones(address, calcheck
     assert calcheck("zms", broken, "--dask", address[0]).refused() == here
 
 
+@pytest.mark.slow
 def test_a_killed_worker_does_not_change_the_results(address, paths, tmp_path):
     local = report_from_state(accumulate(Files(paths), ACCUMULATED, RUN), RUN)
     alive = [process.poll() is None for process in address[1]]
@@ -230,6 +232,7 @@ def test_distributed_logs_nothing_beside_the_message_of_an_error(address):
     assert logger.isEnabledFor(logging.CRITICAL)
 
 
+@pytest.mark.slow
 def test_a_signal_ends_local_processes_at_once_and_without_a_traceback():
     code = """
 import os, signal, sys, time
@@ -249,6 +252,7 @@ if __name__ == "__main__":
     assert not Path(f"/proc/{ended.stdout.strip()}").exists()
 
 
+@pytest.mark.slow
 def test_a_refused_connection_ends_at_once(calcheck, paths):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

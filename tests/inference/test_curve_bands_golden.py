@@ -52,6 +52,7 @@ def leaves_band(curve):
     return bool(((y < low) | (y > high)).any())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["gaussian", simulations.slow("poisson"), "ensemble"])
 def test_right_models_leave_their_band_in_five_percent_of_data_sets(model):
     number, replicates = (1000, 199) if simulations.full else (60, 19)

@@ -72,6 +72,7 @@ def test_the_fault_of_a_group_is_not_that_of_rows_far_from_it():
     assert "predicted distributions differ from those of the targets" in report.conclusion.effects[1].text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("refit", "count"), [(False, sets(240, 8)), slow((True, sets(100)))])
 def test_some_group_of_a_right_model_fails_in_five_percent_of_data_sets(refit, count):
     run, failures = Run(replicates=19, resamples=0), 0
@@ -98,6 +99,7 @@ def test_replicates_of_equal_rows_are_those_of_all_rows():
         assert_array_equal(part.y, full.y[chosen])
 
 
+@pytest.mark.slow
 def test_a_refitted_metric_is_that_of_the_rows_of_the_group_alone():
     rows, run = forecasts(2, 200, wrong=1.5), Run(replicates=99, resamples=0)
     metrics = [Cce(), Ence(bins=4)]

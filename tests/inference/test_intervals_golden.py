@@ -147,6 +147,7 @@ def test_the_monte_carlo_error_of_zeta_is_its_standard_deviation_over_seeds():
     assert 1 / 1.5 < np.std(found, ddof=1) / np.mean(estimated) < 1.5
 
 
+@pytest.mark.slow
 def test_intervals_have_the_nominal_coverage():
     """Figure 3 of the ZMS paper with smaller sets: |zeta| <= 1 for ZMS in 0.922 to 0.978 of 1,000."""
     count = sets(1000)
@@ -184,6 +185,7 @@ def test_a_verdict_within_monte_carlo_error_is_undecided(distance, verdict):
         assert resamples == 10_000
 
 
+@pytest.mark.slow
 def test_an_open_verdict_is_decided_by_more_resamples():
     """zeta is about 0.96 ± 0.014: three standard errors include 1 with 10,000 resamples, and not with 40,000."""
     (result,) = evaluate(rows_with_zeta(0.96), [METRICS["zms"]()], run=Run(replicates=0)).results
@@ -194,6 +196,7 @@ def test_an_open_verdict_is_decided_by_more_resamples():
     assert few.verdict == "pass"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["zms", "rce", "rmse", "crps"])
 def test_abc_limits_of_many_rows_agree_with_bca_limits(name):
     """ABC limits of 4,000 rows, |a| about 0.01, against BCa limits with 20,000 resamples (error: 1 % of width)."""

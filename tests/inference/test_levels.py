@@ -69,6 +69,7 @@ def limits(count, cells):
 METRICS_OF_COUNTS = ["ece", "coverage", "crps", "nll", "cce", "zms"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "names"), [("gaussian", TESTED), ("poisson", METRICS_OF_COUNTS), slow(("samples 5", TESTED))]
 )
@@ -84,6 +85,7 @@ def test_perfect_models_are_rejected_at_the_level_of_the_test(family, names):
     assert sum(found.values()) >= LEVEL * count * len(found) / 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [slow("samples 1"), "samples 2"])
 def test_small_perfect_ensembles_are_not_rejected_more_often(family):
     """With targets drawn from the saved draws they would be: always with one draw, more often than not with two.
@@ -147,6 +149,7 @@ LESS_POWER = {
 }  # if only the spread is wrong
 
 
+@pytest.mark.slow
 def test_half_the_right_spread_is_detected():
     """n = 100, std × 0.5: every metric of the spread rejects at least nine of ten data sets, or four of five."""
     found = []

@@ -265,6 +265,7 @@ def test_the_randomized_noise_is_within_its_error_of_the_exact_one():
     assert 0.5 < np.std(differences) / np.mean(errors) < 2
 
 
+@pytest.mark.slow
 def test_the_unbiased_estimate_is_0_on_average_over_perfect_models():
     """Data sets with a fixed bandwidth: the mean is within 4 standard errors of 0; the plain square is above."""
     values, plain = [], []

@@ -53,6 +53,7 @@ def test_by_default_there_are_199_replicates_and_more_while_the_verdict_is_open(
     assert_allclose(p * (count + 1), round(p * (count + 1)), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.defaults
 def test_the_number_of_rejected_inputs_does_not_depend_on_the_seed(calcheck):
     """With 19,990 replicates none of the 442 inputs is rejected; nor with the default of 199."""
@@ -150,6 +151,7 @@ def test_an_overconfident_model_fails(calcheck, wrong, name):
     assert result["p_value"] <= 0.01
 
 
+@pytest.mark.slow
 def test_evaluate_shows_references_and_verdicts_of_all_metrics(calcheck, wrong):
     ended = calcheck("evaluate", wrong, "--replicates", "39")
     lines = {line.split()[0]: line for line in ended.out.splitlines() if line.split()}
@@ -174,6 +176,7 @@ def test_repeated_runs_are_identical_byte_by_byte(calcheck, preds, command):
     assert [each["reference"] for each in found] != [each["reference"] for each in others] or name == "lzms"
 
 
+@pytest.mark.slow
 def test_metrics_have_the_same_reference_alone_and_together(calcheck, preds):
     together = {
         result["metric"]: result for result in reported(calcheck, "evaluate", preds, "--replicates", "39")["results"]

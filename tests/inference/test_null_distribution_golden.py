@@ -260,6 +260,7 @@ def simulation(y, predictive, count, seed=0):
     return NullSimulator(Predictions(y=y, predictive=predictive), Run(replicates=count, seed=seed))
 
 
+@pytest.mark.slow
 def test_replicates_are_drawn_from_the_distributions():
     """4,000 replicates of N(1, 2²) and of Poisson(3), for any targets: Kolmogorov-Smirnov and χ² tests."""
     of_normal = [rows.y for rows in simulation([50.0, 60], Gaussian(np.array([1.0, 5]), np.array([2.0, 1])), 4000)]
@@ -360,6 +361,7 @@ def by_counting(replicates, value, sided):
     return min(1.0, (2 if sided == "two-sided" else 1) * (1 + farther) / (1 + len(replicates)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [slow("gaussian"), "samples", "poisson", slow("student-t")])
 def test_replicates_are_evaluated_like_data(family):
     """p-values and references equal those of a loop that evaluates one replicate after the other as data."""

@@ -187,6 +187,7 @@ def test_clear_differences_in_bins_are_found(name):
     assert difference(name, *made, run=FEW, bins=5).p_value == pytest.approx(1 / 101)
 
 
+@pytest.mark.slow
 def test_equal_expected_scores_with_skewed_differences_keep_the_level():
     """N(0, 0.6^2) and the wider normal of equal expected nll under N(0, 1), n = 50: permutations alone reject 13 %.
 

@@ -169,6 +169,7 @@ def two_clusters(seed, n=400):
     return Predictions(y=y, predictive=Gaussian(mean, std * np.where(wrong, 0.5, 1)), x=x, has_embedding=False), wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["plugin", slow("unbiased")])
 def test_wrong_inputs_are_rejected_and_few_right_ones_are(estimator):
     """rbf with gamma 1/2, whose length scale is 1. Up to twelve data sets: the mean share of right inputs among the

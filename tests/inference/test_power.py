@@ -81,6 +81,7 @@ def test_the_expected_power_is_near_that_of_simulations(n, share):
     assert_allclose(bias.share, 1 - t.cdf(1.96 - 0.5 * np.sqrt(n), 1e9), atol=0.05)
 
 
+@pytest.mark.slow
 def test_a_table_of_planted_faults_is_printed_and_stored(calcheck, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "POWER_SETS", 10)
     rows = right(60)

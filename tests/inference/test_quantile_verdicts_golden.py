@@ -107,6 +107,7 @@ def fails(count, family, n):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "family"), [slow((2, "lognormal")), (3, "gaussian"), slow((9, "gamma")), (23, "lognormal")]
 )
@@ -116,6 +117,7 @@ def test_right_models_given_by_quantiles_fail_at_the_level_of_the_test(count, fa
         assert failed <= high, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "family"), [(2, "poisson"), slow((9, "poisson")), (23, "zero-inflated")])
 def test_right_models_of_counts_and_atoms_given_by_quantiles_pass(count, family):
     """Their targets are equal to quantiles, so that counts at or below them exceed the levels.
@@ -211,6 +213,7 @@ def rare_counts(rng, n):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [rounded_narrow, rare_counts, partial(rounded_narrow, std=0.5)])
 def test_right_quantiles_of_which_most_are_tied_pass(make):
     """Of such sets of 400 rows, 75 % of the rounded ones failed by stratified-coverage."""
@@ -219,6 +222,7 @@ def test_right_quantiles_of_which_most_are_tied_pass(make):
     assert set(fails.values()) == {0}
 
 
+@pytest.mark.slow
 def test_tied_quantiles_that_are_too_narrow_fail():
     found, _ = answers(lambda rng: rounded_narrow(rng, 400, 0.6), 4)
     assert found == ["no"] * 4
@@ -263,6 +267,7 @@ def answers(make, count):
     return found, fails
 
 
+@pytest.mark.slow
 def test_rounded_targets_and_quantiles_of_right_models_pass():
     """16 % failed by stratified-coverage, and 30 % got the answer NO, as 80 % intervals hold 85 % with their limits."""
     found, fails = answers(lambda rng: rounded(rng, 200), sets(40))
@@ -270,12 +275,14 @@ def test_rounded_targets_and_quantiles_of_right_models_pass():
     assert set(fails.values()) == {0}
 
 
+@pytest.mark.slow
 def test_rounded_quantiles_that_are_too_narrow_fail():
     found, fails = answers(lambda rng: rounded(rng, 400, 0.6), 4)
     assert found == ["no"] * 4
     assert fails["coverage"] == 4
 
 
+@pytest.mark.slow
 def test_right_quantiles_of_counts_never_get_the_answer_no():
     """Of such sets of 400 rows, 92 % were told NO, by the share inside with the limits."""
     maker = BY_QUANTILES["poisson, 9 quantiles"]
@@ -283,6 +290,7 @@ def test_right_quantiles_of_counts_never_get_the_answer_no():
     assert "no" not in found
 
 
+@pytest.mark.slow
 def test_batches_are_judged_in_the_same_way():
     rows = rows_of(BY_QUANTILES["poisson, 23 quantiles"], 400, 0)
     state = accumulate(Batches(rows), [METRICS[name]() for name in JUDGED], Run(replicates=39))

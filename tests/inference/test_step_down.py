@@ -51,6 +51,7 @@ def test_undefined_statistics_stay_undefined_and_constant_ones_are_no_evidence()
     assert found[1].tolist() == [0, 0, 0, 0]
 
 
+@pytest.mark.slow
 def test_right_statistics_are_rejected_in_five_percent_of_data_sets_beside_a_wrong_one():
     rng = np.random.default_rng(3)
     rejected, count = 0, sets(2000)

@@ -55,6 +55,7 @@ def test_ordinary_nesting_is_read(tmp_path):
     assert read(str(path)).predictions().x.tolist() == [[1], [2]]
 
 
+@pytest.mark.slow
 @examples(100)
 @given(st.recursive(st.text('[]{}"\\a', max_size=4), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_depth_agrees_with_the_parsed_value(value):

@@ -306,6 +306,7 @@ def test_an_unreachable_store_is_reported_in_one_line(monkeypatch, name):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["in order", "shuffled"])
 def test_every_metric_is_the_same_from_one_file_and_from_a_hundred(tmp_path, order):
     """File names in another order change the order of rows, and sums only by rounding; series need their order."""

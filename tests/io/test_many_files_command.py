@@ -33,6 +33,7 @@ def folder(tmp_path):
     return tmp_path / "preds"
 
 
+@pytest.mark.slow
 def test_a_folder_and_a_pattern_are_evaluated_as_one_file(calcheck, folder, tmp_path):
     one = write(tmp_path / "one.parquet", table(columns(n=80)))
     options = ("--metrics", "rmse,ece,cce", "--format", "json", *QUICK)
@@ -104,6 +105,7 @@ def test_blocks_with_different_columns_are_refused_and_leave_no_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code", "ending"),
     [
@@ -154,6 +156,7 @@ def silent():
         yield listener, f"s3://bucket/preds.parquet?endpoint_override={place}&scheme=http&region=eu-west-1"
 
 
+@pytest.mark.slow
 def test_an_object_store_that_never_answers_has_a_time_limit(process, silent):
     started = time.monotonic()
     ended = process("zms", silent[1], "--timeout", "0.5")  # at its end too, pyarrow would wait for 100 seconds

@@ -116,6 +116,7 @@ def test_several_targets_and_errors_alone_are_refused():
         library.read(error=np.zeros(N), std=np.ones(N), clip=(None, 1)).predictions()
 
 
+@pytest.mark.slow
 def test_recalibration_corrects_the_prediction_and_not_the_observation():
     """The true standard deviation is twice the predicted one, and the noise hides most of it."""
     rng = np.random.default_rng(4)

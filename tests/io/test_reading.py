@@ -477,6 +477,7 @@ def test_printed_patterns_match_exactly_the_recognized_columns(tmp_path):
     assert read(path, embedding="emb_0,emb_1").predictions().x.shape == (3, 2)
 
 
+@pytest.mark.slow
 def test_lazy_distributions_give_the_same_numbers(tmp_path):
     """All metrics on samples that are read again for each metric, and on samples in memory."""
     from calcheck.io import file_source
@@ -693,6 +694,7 @@ def openings(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["zms", "evaluate", "report"])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_file_is_opened_and_parsed_once(calcheck, tmp_path, openings, ending, command):

@@ -333,6 +333,7 @@ def test_single_precision_agrees_with_double_to_six_digits(device, memory):
     assert found.residual < 2e-6
 
 
+@pytest.mark.slow
 def test_many_inputs_are_normalized_block_by_block():
     x = np.random.default_rng(22).normal(3.0, 2.0, size=(60_000, 40)).astype(np.float32)
     double = x.astype(float)

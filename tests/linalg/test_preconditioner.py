@@ -91,6 +91,7 @@ def many_iterations(run):
     return x, outputs, ridge, ridge.solve(outputs, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 def test_small_regularizers_of_wide_inputs_are_preconditioned(device):
     x, outputs, ridge, found = many_iterations(Run(memory=FEATURES, device=device))
@@ -101,6 +102,7 @@ def test_small_regularizers_of_wide_inputs_are_preconditioned(device):
     assert ridge.solve(outputs, 0.1).preconditioner == 0  # a few iterations
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_identical_results():
     (*_, one), (*_, two) = (many_iterations(Run(memory=FEATURES, seed=3)) for _ in range(2))
     assert one.iterations == two.iterations
@@ -119,6 +121,7 @@ def test_the_preconditioner_pays_off_for_many_expensive_iterations():
     assert not pays(4_000, 8, 1e-2, cached=False)
 
 
+@pytest.mark.slow
 def test_the_report_contains_the_preconditioner():
     rng = np.random.default_rng(5)
     _, y, predictive = gaussian_case(rng, 600, 3)

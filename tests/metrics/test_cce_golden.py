@@ -122,6 +122,7 @@ def test_several_targets_equal_the_naive_closed_form():
     assert_allclose(found**2, squared, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_independent_gaussians_are_the_limit_of_their_draws():
     rng = np.random.default_rng(7)
     x, y, first = gaussian_case(rng, 60, 2)
@@ -131,6 +132,7 @@ def test_independent_gaussians_are_the_limit_of_their_draws():
     assert_allclose(cce(x, both, joint, draws=4000).mean(), exact.mean(), rtol=0.01)
 
 
+@pytest.mark.slow
 def test_exact_is_the_limit_of_many_draws():
     """The model's embedding has Monte Carlo error 1 / sqrt(l): a hundred times the draws, a tenth of the distance."""
     rng = np.random.default_rng(8)
@@ -157,6 +159,7 @@ def test_exact_means_of_counts_equal_those_of_many_draws():
     assert_allclose(sampled.mean(), exact.mean(), rtol=0.01)
 
 
+@pytest.mark.slow
 def test_cce_detects_a_marginal_model_and_ece_does_not():
     """Figure 1 of the CCE paper: x ~ N(0, 1), y ~ N(3x, 1); the marginal model says N(0, 10) everywhere."""
     for seed in range(5):

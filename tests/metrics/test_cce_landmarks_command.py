@@ -44,6 +44,7 @@ def results(ended):
     return json.loads(ended.out)["results"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("many_rows")
 def test_every_format_shows_the_estimated_error(calcheck, wrong):
     (found,) = results(calcheck("cce", wrong, *QUICK, "--format", "json"))
@@ -135,6 +136,7 @@ def test_pointwise_and_worst_cover_every_row(calcheck, wrong, tmp_path):
     assert abs(missing) < found["details"]["solver"]["bias_correction"] + 3 * found["details"]["solver"]["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("many_rows")
 def test_evaluate_compare_and_sweep_support_many_rows(calcheck, right, wrong):
     (own,) = results(calcheck("cce", wrong, *QUICK, "--format", "json"))

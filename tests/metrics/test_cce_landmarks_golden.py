@@ -190,6 +190,7 @@ def study_case(seed, d, spread):
     return Predictions(y=mean + std * rng.normal(size=1500), predictive=Gaussian(mean, spread * std), x=x)
 
 
+@pytest.mark.slow
 def test_the_estimated_error_covers_the_true_error():
     """40 cases, from perfect to plainly wrong models; at least 30 landmarks, 300 of 1,500 rows for validation.
 
@@ -226,6 +227,7 @@ def with_far_inputs(case, n=1500):
     return Predictions(y=mean + std * rng.normal(size=n), predictive=Gaussian(mean + far * 2 * std, std), x=x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["heavy tails", "a far cluster"])
 def test_the_estimated_error_covers_inputs_far_from_all_others(case):
     """A narrow kernel, a small lambda, up to six seeds each; 300 of 1,500 rows for validation, with the far ones."""
@@ -244,6 +246,7 @@ def p_values(spread, count, landmarks=64):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("all_directions")
 @pytest.mark.parametrize("landmarks", [64, 8])
 def test_a_perfect_model_has_uniform_p_values(landmarks):
@@ -255,6 +258,7 @@ def test_a_perfect_model_has_uniform_p_values(landmarks):
         assert low <= np.sum(found <= level) <= high
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("all_directions")
 def test_a_wrong_model_fails():
     """300 normal distributions whose std is 60 % of the right one."""
@@ -277,6 +281,7 @@ def family(name, seed, n=300):
     return Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive, x=x)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("all_directions")
 @pytest.mark.parametrize("name", ["samples", "poisson", slow("student-t"), "two targets"])
 def test_perfect_models_of_every_family_have_uniform_p_values(name):

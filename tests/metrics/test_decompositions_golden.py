@@ -147,6 +147,7 @@ def test_the_score_is_that_of_the_score_metrics():
     assert_allclose(score, result("pinball", rows, levels=levels).value, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_correct_model_passes_and_a_conditional_bias_or_a_wrong_spread_fails():
     """Targets that are half the predictions have mean error 0; predictions of half the spread have the right mean."""
     rng, run = np.random.default_rng(5), Run(resamples=0, replicates=39)

@@ -45,6 +45,7 @@ def continuous():
     return np.mean([ece(shares(normal, rng.normal(size=ROWS))) for _ in range(10 * SETS)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_perfect_counts_have_no_calibration_error_beyond_noise(family, continuous):
     """The mean of p-hat - p is within four standard errors of 0 at every level; with the plain PIT it is biased."""
@@ -77,6 +78,7 @@ def test_an_ensemble_of_exchangeable_members_is_calibrated():
     assert_allclose(ece(plain), 0.027, atol=0.002)
 
 
+@pytest.mark.slow
 def test_the_coverage_of_a_perfect_poisson_model_passes():
     """Its 90 % interval contains more than 90 %; the reference is the exact probability."""
     rng = np.random.default_rng(0)

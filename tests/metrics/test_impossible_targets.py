@@ -109,6 +109,7 @@ def test_groups_with_impossible_targets_are_named_where_dependence_is_noticed():
     ]
 
 
+@pytest.mark.slow
 def test_impossible_targets_of_one_part_fail_in_streams_and_merged_states():
     rows, metrics, run = rows_of(1), [METRICS[name]() for name in FEW], Run(resamples=0, replicates=59)
     days = [accumulate(Batches(rows.take(part), 30), metrics, run) for part in (slice(0, 60), slice(60, None))]

@@ -131,6 +131,7 @@ def test_each_bin_has_the_coverage_nearest_to_the_level():
     assert_allclose(curve.y, [0.8, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covered", [84, 94])
 def test_p_values_of_coverage_are_those_of_the_binomial_test(covered):
     """Two-sided: twice the smaller tail; 1,999 replicates have a standard error of 0.013 at p = 0.1."""
@@ -228,6 +229,7 @@ def judged(rows, run, metrics=None):
     return [found.verdict for found in evaluate(InMemory(rows), metrics, run=run).results]
 
 
+@pytest.mark.slow
 def test_right_intervals_of_counts_pass():
     """Half of such sets failed by coverage, as intervals of counts hold more than their level."""
     for seed in range(sets(40)):
@@ -239,6 +241,7 @@ def test_right_intervals_of_counts_pass():
         assert report.conclusion.answer != "no"
 
 
+@pytest.mark.slow
 def test_right_intervals_of_counts_pass_in_every_way():
     """3,000 counts, of which 94.6 % are inside intervals at 90 %: four standard errors too many, without ties."""
     groups, clusters, weights = np.arange(3000) % 2, np.arange(3000) // 3, 1.0 + np.arange(3000) % 3
@@ -289,6 +292,7 @@ FAMILIES = ("1 interval", "2 intervals", "3 intervals")
 ROWS, SETS, LEVEL = 40, sets(200), 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [slow("1 interval"), "2 intervals", slow("3 intervals")])
 def test_right_intervals_fail_at_most_at_the_level_of_the_test(family):
     """Counts are discrete, so p-values are conservative: 0.1 or less of the sets have p <= 0.1."""

@@ -38,6 +38,7 @@ def p_values(rows, seed, names):
     return [result.p_value for result in report.results]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "targets"), [RIGHT[0], RIGHT[1], slow(RIGHT[2]), slow(RIGHT[3])])
 def test_right_models_are_rejected_at_the_level_of_the_test(family, targets):
     """The counts of all cells are within their limits with a probability of 99.9 %, if p-values are exact."""

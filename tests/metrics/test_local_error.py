@@ -97,6 +97,7 @@ def test_quantiles_without_tails_have_a_verdict():
     assert found.verdict == "fail"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("several", [False, True])
 def test_many_rows_are_sampled_and_all_of_them_have_a_local_error(several):
     n = MOST_ROWS + 5_000

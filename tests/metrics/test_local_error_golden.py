@@ -136,6 +136,7 @@ def test_draws_and_quantiles_show_a_known_part_of_a_change(degree):
     assert_allclose(found, sum(parts) / local_error.DERIVATIVES[degree], rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_local_error_of_diabetes_is_as_in_a_prototype():
     """The prototype had 0.257 at lambda 0.03 and 0.250 at 0.1, with a standard error of 0.035."""
     (found,) = calcheck.evaluate(DIABETES, LocalScale(), inputs=INPUTS, seed=0).results

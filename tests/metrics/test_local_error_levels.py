@@ -72,6 +72,7 @@ def shares(design, n, count, deviation=0.0):
     return found.sum(axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "design", ["gaussian", "clusters", slow("series"), slow("t4"), slow("poisson"), slow("draws"), slow("quantiles")]
 )
@@ -82,6 +83,7 @@ def test_right_models_fail_in_one_of_twenty_sets_and_limits_are_rarely_above_0(d
     assert (above <= band(count, 0.07)[1]).all(), above
 
 
+@pytest.mark.slow
 def test_errors_that_vary_along_an_input_are_found_and_limits_are_below_them():
     count = sets(40, 4)
     failed, above, values = shares("gaussian", 300, count, 0.282)[0]

@@ -50,6 +50,7 @@ def report(calcheck):
     return run
 
 
+@pytest.mark.slow
 def test_samples_of_equal_distributions_pass_and_others_fail(report, samples):
     a, b, c = samples
     like, other = (report(a, second, "--inputs", "x")["results"][0] for second in (b, c))
@@ -122,6 +123,7 @@ def test_predictions_in_the_files_are_ignored(report, samples, tmp_path):
     assert report(path, b, "--inputs", "x", *FEW)["results"] == plain["results"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes(calcheck, samples):
     first, second, other = (
         calcheck("mcmd", *samples[:2], "--inputs", "x", "--seed", seed, "--format", "json").out for seed in (1, 1, 2)
@@ -189,6 +191,7 @@ def test_several_inputs_are_a_map(calcheck, tmp_path):
     assert ">equal distributions<" in path.read_text()
 
 
+@pytest.mark.slow
 def test_either_sample_can_be_standard_input(process, samples):
     for place in (0, 1):
         files = samples[:2]

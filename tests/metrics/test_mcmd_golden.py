@@ -208,6 +208,7 @@ def test_the_null_distribution_equals_mcmd_of_permuted_rows(d, equal, options):
         assert exchanged.sum() == labels.sum()
 
 
+@pytest.mark.slow
 def test_on_equal_inputs_p_is_the_share_of_all_permutations():
     """Seven pairs at seven inputs: 2^7 permutations of equal probability, enumerated."""
     rng = np.random.default_rng(4)
@@ -265,6 +266,7 @@ every_pair_of_inputs = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @every_pair_of_inputs
 def test_equal_distributions_are_rejected_at_5_percent_for_all_inputs(inputs):
     """At most 8 of 60 data sets (0.1 % probability at 5 %); if any rows were permuted, nearly all would fail."""
@@ -272,6 +274,7 @@ def test_equal_distributions_are_rejected_at_5_percent_for_all_inputs(inputs):
     assert rejected(inputs, count, n=60) * count <= band(count, 0.05, 0.002)[1]
 
 
+@pytest.mark.slow
 def test_different_distributions_are_detected_at_different_inputs():
     assert rejected((uniform, denser_to_the_right), 12, n=100, shift=0.4) > 0.9
 

@@ -76,6 +76,7 @@ def test_dependent_errors_fail_also_with_the_column_of_times(time):
     assert (found.verdict, found.direction) == ("fail", "dependent-errors")
 
 
+@pytest.mark.slow
 def test_counts_in_random_order_fail_in_five_percent_of_sets():
     number, failures = sets(120), 0
     for seed in range(number):

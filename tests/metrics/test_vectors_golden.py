@@ -120,6 +120,7 @@ def test_dependent_targets_predicted_as_independent_are_rejected(ensembles):
     assert all(p_value(forecasts(seed, 0.5, ensembles=ensembles), Pit(), seed) <= 0.05 for seed in range(4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ensembles", [False, True], ids=["families", "ensembles"])
 def test_right_models_of_several_targets_are_rejected_in_about_5_percent(ensembles):
     """Of 120 data sets at most 15 (99.9 % of a binomial of 5 %); a quarter of them by default, at most 7."""

@@ -26,6 +26,7 @@ def values(ended, metric="zms"):
     return [each["value"] for each in report["results"] if each["metric"] == metric]
 
 
+@pytest.mark.slow
 def test_commands_give_the_same_weighted_values(calcheck, preds):
     (alone,) = values(calcheck("zms", preds, "--weights", "w", *QUICK))
     (unweighted,) = values(calcheck("zms", preds, *QUICK))
@@ -118,6 +119,7 @@ def test_groups_state_their_effective_numbers_of_rows(calcheck, preds):
     assert_allclose(found["effective_rows"], weights.sum() ** 2 / (weights**2).sum())
 
 
+@pytest.mark.slow
 def test_python_functions_take_weights(calcheck, preds, other):
     (alone,) = values(calcheck("zms", preds, "--weights", "w", *QUICK))
     quick = {"weights": "w", "replicates": 19, "resamples": 0}

@@ -100,6 +100,7 @@ def test_wrong_rows_without_weight_are_no_evidence(name):
     assert result(metric, with_weights(rows, wrong), run).verdict == "fail"
 
 
+@pytest.mark.slow
 def test_a_right_model_with_unequal_weights_fails_in_five_percent_of_data_sets():
     """The null distribution has the same weights: that of equal ones would be too narrow."""
     rng, metric, failures = np.random.default_rng(5), weighted(METRICS["zms"](), "w"), 0

@@ -112,6 +112,7 @@ def test_targets_at_stated_limits_favor_the_model():
     assert (found.value, found.verdict) == (1.0, "pass")
 
 
+@pytest.mark.slow
 def test_counts_have_the_normal_scores_of_a_wider_distribution():
     rng = np.random.default_rng(7)
     mean = rng.uniform(20, 200, 40_000)
@@ -123,6 +124,7 @@ def test_counts_have_the_normal_scores_of_a_wider_distribution():
     assert right.low < 1 < right.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [5, 11, 20, 50])
 @pytest.mark.parametrize("k", [1, 1.333, 0.75])
 def test_draws_have_the_factor_of_the_distribution_that_they_are_from(m, k):
@@ -132,6 +134,7 @@ def test_draws_have_the_factor_of_the_distribution_that_they_are_from(m, k):
     assert factor(rows, replicates=0).value == pytest.approx(k, abs=0.035 if m > 5 else 0.05)
 
 
+@pytest.mark.slow
 def test_exchangeable_draws_of_a_skewed_distribution_have_no_bias_and_the_factor_1():
     rng = np.random.default_rng(3)
     values = rng.lognormal(size=(40_000, 8))
@@ -141,6 +144,7 @@ def test_exchangeable_draws_of_a_skewed_distribution_have_no_bias_and_the_factor
     assert abs(other.value) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [3, 5, 11])
 def test_draws_have_the_bias_in_standard_deviations_of_the_distribution_that_they_are_from(m):
     values = np.random.default_rng(m).normal(size=(50_000, m + 1))
@@ -167,6 +171,7 @@ def test_the_quantile_of_many_values_is_that_of_their_order():
             assert quantile_of(values, level) == np.sort(values)[math.ceil(len(values) * level - 1e-9) - 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["gaussian", "poisson", "samples", "quantiles"])
 def test_sums_of_groups_have_the_factor_by_a_grid(family):
     rows = calibrated(family, n=4_000)

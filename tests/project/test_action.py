@@ -61,6 +61,7 @@ def data(tmp_path):
     return Path(write(tmp_path / "preds.parquet", columns(n=40))).name
 
 
+@pytest.mark.slow
 def test_the_action_annotates_and_writes_the_summary(check, data):
     ended, summary = check(
         file=data, fail_on="mae < 0\n  \nrmse > 0\n", warn_on="mae > 0", args="--no-bootstrap --metrics 'zms, rce'"
@@ -74,6 +75,7 @@ def test_the_action_annotates_and_writes_the_summary(check, data):
     assert "| rce |" in summary
 
 
+@pytest.mark.slow
 def test_the_action_has_the_exit_code_of_the_gate(check, data):
     ended, summary = check(file=data, fail_on="mae < 0", args="--no-bootstrap")
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -111,6 +113,7 @@ def test_inputs_of_the_action_are_never_executed(check, tmp_path, name, text):
         assert found[-2:] == ["--", text if name == "file" else HARMLESS["file"]]
 
 
+@pytest.mark.slow
 def test_a_file_with_a_hostile_name_is_an_error_and_nothing_more(check, tmp_path):
     ended, _ = check(file=HOSTILE[0], fail_on="mae < 0", args="--no-bootstrap")
     assert (ended.returncode, ended.stdout) == (2, "")

@@ -42,6 +42,7 @@ def shown(guide, example):
     return block.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["diabetes", slow("diabetes_linear"), slow("diabetes_quantiles")])
 def test_the_diabetes_script_reproduces_its_files(name):
     """To 1 % of the spread: the optimizer of the kernel parameters stops within that on any machine."""
@@ -70,6 +71,7 @@ def test_counts_of_the_sine_example_have_the_mean_of_the_conflation():
     assert_allclose(np.mean(y - (20 - 10 * np.sin(x))), 0.4, atol=0.1)  # the conflation's mean is rate - 0.4
 
 
+@pytest.mark.slow
 def test_the_zms_table_passes_only_calibrated_sets(run_example):
     """Of the sets that it simulates, the calibrated ones pass and the others do not; one has too few effective rows."""
     _, *lines = run_example("zms_table2.py")
@@ -79,6 +81,7 @@ def test_the_zms_table_passes_only_calibrated_sets(run_example):
     assert [verdict for name, verdict in verdicts if not name.endswith("right")] == ["fail"] * 3 + ["none"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epochs", [3, slow(60)])
 def test_generators_score_better_than_a_model_without_inputs(run_example, tmp_path, epochs):
     """Two branches that diverge from 0 to 2: every method scores below the marginal distribution in every metric."""
@@ -150,6 +153,7 @@ def test_generators_without_data_are_refused_in_one_line(run_example, tmp_path, 
     assert printed.err == f"there is no {tmp_path / 'none.csv'}: give --data FOLDER and --datasets a,b\n"
 
 
+@pytest.mark.slow
 def test_theorem_9_needs_a_small_regularizer(run_example):
     """For sin 4x over whole periods, |delta|^2 is 1 - E exp(-(S - S')^2 / 2), S the sine of a uniform angle."""
     _, *lines = run_example("theorem9.py")
@@ -203,6 +207,7 @@ def test_examples_leave_their_files_in_a_folder(run_example, tmp_path, example, 
             assert (tmp_path / name).stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_isotonic_recalibration_mends_ece_and_not_ence_and_scaling_the_opposite(run_example, tmp_path):
     """Levi et al. 2022, Figure 1, on rows that were not used to fit."""
     lines = run_example("levi_figure1.py", tmp_path / "picture.svg")

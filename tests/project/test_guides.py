@@ -42,6 +42,7 @@ def property_names(schema):
             yield from property_names(part)
 
 
+@pytest.mark.slow
 def test_an_outdated_reference_is_reported(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(reference, "GUIDES", tmp_path / "guides")
     monkeypatch.setattr(reference, "pages", lambda: {"a.md": "new\n", "b.md": "same\n"})
@@ -73,6 +74,7 @@ def test_every_metric_is_in_the_reference():
             assert f"`{option.flag}`" in section, (name, option.flag)
 
 
+@pytest.mark.slow
 def test_every_field_of_the_json_is_in_the_reference():
     text = TEXTS["reference-json.md"]
     for schema in SCHEMAS.values():
@@ -130,6 +132,7 @@ def test_every_relative_link_leads_to_a_file_and_a_heading(name):
             assert heading in anchors(target.read_text(encoding="utf-8")), link
 
 
+@pytest.mark.slow
 def test_tables_of_the_reference_have_as_many_cells_as_columns():
     for name in reference.pages():
         width = 0

@@ -47,6 +47,7 @@ def values_of(pairs, options):
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pairs", "options", "published"),
     [
@@ -147,6 +148,7 @@ def test_data_that_are_absent_are_named(monkeypatch, capsys, tmp_path, arguments
     assert f" in {tmp_path}" in printed
 
 
+@pytest.mark.slow
 def test_a_script_prints_expected_and_found_numbers(monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(PAPERS))
     monkeypatch.setattr(sys, "argv", ["cce.py", "gamma", "--sets", "2"])

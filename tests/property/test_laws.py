@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -119,6 +120,7 @@ def test_several_targets_are_read_back_unchanged(n, t, family, seed):
         assert_array_equal(found.predictive.std(), predictive.std())
 
 
+@pytest.mark.slow
 @law
 @given(
     arrays(np.float64, st.integers(2, 30), elements=finite),

@@ -39,6 +39,7 @@ def test_methods_seldom_seem_to_help_where_nothing_is_wrong(family):
         assert sum(each[method][0] <= LEVEL for each in found) <= band(FEW, LEVEL)[1], method
 
 
+@pytest.mark.slow
 def test_what_is_right_is_left_as_it_is():
     found = [chosen("right", 300, ("std",), seed) for seed in range(FEW)]
     assert sum(names["auto"] == "none" for *_, names in found) >= band(FEW, KEPT)[0]
@@ -46,6 +47,7 @@ def test_what_is_right_is_left_as_it_is():
     assert np.mean(changes) < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "by"), [("std x 1.4", ("std",)), ("mean + 0.3 std", ("std",)), ("std by input", ("std", "x"))]
 )

@@ -134,6 +134,7 @@ def test_limits_of_histograms_of_ranks_are_shares_of_binomial_quantiles():
     assert_allclose((low[0, 0], high[0, 0]), binom.ppf([0.00125, 0.99875], 40, 0.1) / 2, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["gaussian", "samples", "poisson", "lognormal"])
 def test_right_models_keep_the_limits(family):
     """Of 300 groups with 60 rows each, 5 % leave, with a standard error of 1.3 %; rounding adds to it for counts."""

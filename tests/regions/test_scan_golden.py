@@ -157,6 +157,7 @@ def right(family, rng, n):
     return Predictions(y=draws[:, 0], predictive=Samples(draws[:, 1:]), columns=columns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["gaussian", slow("counts"), slow("ensemble")])
 def test_some_region_of_a_right_model_is_found_in_five_percent_of_data_sets(family):
     rng, options = np.random.default_rng(7), SearchOptions(min_rows=15, bins=4)
@@ -170,6 +171,7 @@ def test_some_region_of_a_right_model_is_found_in_five_percent_of_data_sets(fami
     assert low <= np.sum(np.array(p_values) <= 0.05) <= high
 
 
+@pytest.mark.slow
 def test_some_group_of_a_right_model_fails_in_five_percent_of_data_sets():
     rng, cuts = np.random.default_rng(7), [Cut("kind"), Cut("x", bins=2)]
     failures = 0

@@ -130,6 +130,7 @@ def data_set(rng, n=300, factor=1.0):
     return Predictions(y=y, predictive=Gaussian(np.zeros(n), np.ones(n)), columns=columns), wrong
 
 
+@pytest.mark.slow
 def test_some_leaf_of_a_right_model_fails_in_five_percent_of_data_sets():
     options, failures = SearchOptions(depth=3, min_rows=15, bins=4), 0
     for seed in range(SETS):

@@ -35,6 +35,7 @@ def region_of(calcheck, path, *options):
     ]
 
 
+@pytest.mark.slow
 def test_the_answer_names_the_region_and_its_factor(calcheck, path):
     shown = calcheck("evaluate", path, "--inputs", "a,b", "--metrics", "zms,coverage", "--format", "markdown").out
     region = region_of(calcheck, path, "--inputs", "a,b")
@@ -53,6 +54,7 @@ def test_its_factor_is_that_of_its_rows_and_its_filter_selects_them(calcheck, pa
     assert factor["options"]["level"] == region["level"]
 
 
+@pytest.mark.slow
 def test_python_has_the_same_region_as_the_command_line(calcheck, path, frame):
     told = region_of(calcheck, path, "--inputs", "a,b")
     found = evaluate(frame, ["zms", "coverage"], inputs=["a", "b"]).region
@@ -68,6 +70,7 @@ def test_its_level_is_that_of_the_answer(calcheck, path):
     assert (region["level"], region["value"]) == (0.5, inside["results"][0]["value"])
 
 
+@pytest.mark.slow
 def test_results_of_rows_say_which_are_in_the_region(calcheck, path, frame, tmp_path):
     region = region_of(calcheck, path, "--inputs", "a,b", "--pointwise", tmp_path / "rows.parquet")
     inside = pd.read_parquet(tmp_path / "rows.parquet")["worst_region"]
@@ -93,10 +96,12 @@ def test_a_right_model_and_rows_without_inputs_have_no_region(calcheck, path, fr
     assert region_of(calcheck, path) is None
 
 
+@pytest.mark.slow
 def test_dependent_rows_have_no_region(frame):
     assert evaluate(frame, ["zms", "coverage"], inputs=["a", "b"], block=10).region is None
 
 
+@pytest.mark.slow
 def test_an_embedding_has_a_ball():
     rng = np.random.default_rng(4)
     x = rng.normal(size=(N, 20))

@@ -190,6 +190,7 @@ def test_without_the_whole_distribution_there_is_no_search():
     assert searched(rows) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["normal", "counts"])
 def test_right_models_have_a_worst_region_as_often_as_promised(family):
     count = 0

@@ -72,6 +72,7 @@ def test_the_pictures_are_those_of_the_metrics_that_the_issue_lists():
     assert set(METRICS) - set(DRAWN) == undrawn - {"mean-miscalibration"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_metric_has_a_picture_of_thirty_rows(family):
     report = evaluate(InMemory(calibrated(family, n=30)), [METRICS[name]() for name in DRAWN], run=FEW)
@@ -196,6 +197,7 @@ def drawn(picture):
     return np.array([value for each in found if isinstance(each, list | tuple) for value in each], dtype=float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_numbers_of_a_curve_and_of_its_band_are_those_that_are_drawn(family):
     report = evaluate(InMemory(calibrated(family, n=60)), [METRICS[name]() for name in DRAWN], run=FEW)

@@ -23,6 +23,7 @@ def texts(path):
     return ["".join(each.itertext()) for each in ET.parse(path).iter("{http://www.w3.org/2000/svg}text")]  # noqa: S314 - our own
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_in_every_format(calcheck, file, tmp_path):
     for suffix in ("svg", "png", "pdf"):
         found = []
@@ -43,6 +44,7 @@ def test_a_picture_has_title_expectation_and_units(calcheck, file, tmp_path):
     assert {"95 % of perfect models", "observed", "predicted standard deviation [y]"} <= set(shown)
 
 
+@pytest.mark.slow
 def test_evaluate_draws_the_answer_unless_metrics_are_named(calcheck, file, tmp_path):
     path = tmp_path / "answer.svg"
     assert calcheck("evaluate", file, "--plot", path, *FEW).code == 0
@@ -63,6 +65,7 @@ def test_hostile_names_are_text(calcheck, file, tmp_path, arguments):
     assert "\u202e" not in path.read_text()
 
 
+@pytest.mark.slow
 def test_reports_hold_the_curves_of_a_picture_and_match_the_schema(calcheck, file, tmp_path):
     report = json.loads(calcheck("pit", file, "--plot", tmp_path / "pit.svg", "--format", "json", *FEW).out)
     validate(report)

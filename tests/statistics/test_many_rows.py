@@ -162,6 +162,7 @@ def test_a_central_interval_has_its_mass_in_every_row(family):
     assert_allclose(far.central_mass(0.8), 0.8, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("resamples", "kept"), [(0, False), (100, True)])
 def test_columns_are_kept_for_resampling_only(resamples, kept):
     """The columns of all metrics take gigabytes at ten million rows."""

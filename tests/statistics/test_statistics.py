@@ -270,6 +270,7 @@ def test_rows_are_binned_by_other_columns():
         bins_of(rows, 2, "agee")
 
 
+@pytest.mark.slow
 def test_cached_results_are_freed_with_their_rows():
     calls, results = [], []
 

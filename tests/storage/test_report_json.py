@@ -36,6 +36,7 @@ def save(tmp_path, content):
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_report_is_read_back_unchanged(tmp_path, report):
     path = save(tmp_path, render_json(report))
     read = read_report(path)
@@ -122,12 +123,14 @@ def test_details_may_be_nested_up_to_a_limit(tmp_path, content):
                 read_report(save(tmp_path, json.dumps(content)))
 
 
+@pytest.mark.slow
 def test_oversized_settings_are_refused(tmp_path, content):
     content["settings"] = {f"a{number}": number for number in range(100_000)}
     with pytest.raises(FileError, match=r"'settings' has [\d,]+ characters, at most 1,048,576 are read"):
         read_report(save(tmp_path, content))
 
 
+@pytest.mark.slow
 def test_a_duplicate_member_among_many_is_refused(tmp_path):
     many = json.dumps({f"a{number}": number for number in range(50_000)})
     with pytest.raises(FileError, match="'a49998' occurs twice in one object"):
@@ -148,6 +151,7 @@ def test_large_or_missing_files_are_refused(tmp_path, monkeypatch):
         read_report(str(tmp_path / "absent.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_schemas_are_valid(kind):
     Draft202012Validator.check_schema(SCHEMAS[kind]())

@@ -90,6 +90,7 @@ def test_a_truncated_file_is_refused(stored):
         assert "is damaged or truncated" in refused(stored)
 
 
+@pytest.mark.slow
 def test_flipped_bits_are_detected_or_harmless(state, stored):
     """A byte of the archive's own bookkeeping may not matter; what is read is never another number."""
     content, rng = stored.read_bytes(), np.random.default_rng(0)

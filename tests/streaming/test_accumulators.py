@@ -116,6 +116,7 @@ def test_merged_states_of_unequal_parts_give_all_numbers_of_one_file(family):
                 assert found[place] == value, one.metric + place
 
 
+@pytest.mark.slow
 def test_batches_of_a_single_row_give_the_value_of_all_rows():
     rows = calibrated("gaussian", n=40)
     for name in SUMMED:
@@ -199,6 +200,7 @@ def test_normal_intervals_with_few_effective_rows_give_a_warning(last, few):
     assert result.verdict == ("fail" if few else "pass")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [1.0, 0.8])
 def test_accumulated_replicates_distinguish_right_from_wrong_models(spread):
     rows = calibrated("gaussian", n=600)
@@ -210,6 +212,7 @@ def test_accumulated_replicates_distinguish_right_from_wrong_models(spread):
         assert result.verdict == ("pass" if spread == 1 else "fail"), result
 
 
+@pytest.mark.slow
 def test_p_values_of_perfect_models_are_uniform_for_sorted_rows():
     """With equal random streams in every batch, p-values would concentrate around 0.5, which 15 sets would not show."""
     found = []

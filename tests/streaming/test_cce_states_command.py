@@ -36,6 +36,7 @@ def days(tmp_path_factory):
     return paths, write(folder / "whole.parquet", whole)
 
 
+@pytest.mark.slow
 def test_states_of_cce_can_be_merged(calcheck, days, tmp_path):
     states = [tmp_path / f"{day}.state" for day in range(3)]
     (first,) = results(calcheck("cce", days[0][0], *CCE, "--save-state", states[0], "--format", "json"))
@@ -54,6 +55,7 @@ def test_states_of_cce_can_be_merged(calcheck, days, tmp_path):
     assert "STATES" in calcheck("merge").refused()
 
 
+@pytest.mark.slow
 def test_cce_and_other_metrics_share_a_state(calcheck, days, tmp_path):
     both, cce = tmp_path / "both.state", tmp_path / "cce.state"
     asked = ("--metrics", "cce,zms", "--no-bootstrap", "--replicates", 19, "--format", "json")
@@ -107,6 +109,7 @@ def test_an_interrupted_accumulation_of_cce_resumes_with_the_same_result(tmp_pat
     assert report_from_state(state, run) == report_from_state(expected, run)
 
 
+@pytest.mark.slow
 def test_rows_beyond_the_memory_limit_are_processed_in_batches(calcheck, days):
     asked = ("--metrics", "cce,zms", "--replicates", 19, "--format", "json")
     few = calcheck("evaluate", days[1], *asked, "--memory", "7200")  # bytes of 300 rows of three numbers

@@ -61,6 +61,7 @@ def states(days):
     return made
 
 
+@pytest.mark.slow
 def test_the_command_line_writes_the_same_states_as_python(calcheck, states, days, tmp_path):
     path, after = tmp_path / "a.state", tmp_path / "b.state"
     asked = ("--metrics", ",".join(ACCUMULATED), "--replicates", 19, *FEW)
@@ -75,6 +76,7 @@ def test_the_command_line_writes_the_same_states_as_python(calcheck, states, day
             assert np.array_equal(found[name], values), name
 
 
+@pytest.mark.slow
 def test_ten_merged_days_equal_one_file_with_the_same_settings(calcheck, states, days):
     merged, values = results(calcheck("merge", *states, *FEW, "--format", "json"))
     assert results(calcheck("evaluate", *states, *FEW, "--format", "json")) == (merged, values)
@@ -94,6 +96,7 @@ def test_ten_merged_days_equal_one_file_with_the_same_settings(calcheck, states,
     assert texts(pit["warnings"])[-1] == "no verdict: each replicate would require all stored rows"
 
 
+@pytest.mark.slow
 def test_a_merged_state_can_be_merged_again(calcheck, states, tmp_path):
     _, expected = results(calcheck("merge", *states, *FEW, "--format", "json"))
     merged = tmp_path / "merged.state"
@@ -198,6 +201,7 @@ def long(tmp_path_factory):
     return write(path, {name: whole[name] for name in ("y", "mean", "std")})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_resumes_with_the_same_result(number, process, long, tmp_path):
     whole, half, checkpoint = tmp_path / "whole.state", tmp_path / "half.state", tmp_path / "checkpoint"
@@ -231,6 +235,7 @@ def test_a_checkpoint_is_resumed_only_by_the_same_run(calcheck, days, tmp_path, 
     results(calcheck(*run))
 
 
+@pytest.mark.slow
 def test_states_of_dependent_rows_are_not_judged_nor_is_their_sum(calcheck, tmp_path):
     """The sum of a series and of independent rows is not judged either, in any order."""
     rng, states = np.random.default_rng(41), {}

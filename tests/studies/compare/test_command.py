@@ -63,6 +63,7 @@ def difference(report, metric):
     return found
 
 
+@pytest.mark.slow
 def test_each_model_has_the_values_of_evaluate(compared, calcheck, models):
     report = compared(*models, "--metrics", "zms,rmse,ece,cce")
     for name, path in zip(("wide", "sharp"), models, strict=True):
@@ -80,6 +81,7 @@ def simulated(report):
     return {each["metric"] for each in report["results"] if "null" in each["details"]}
 
 
+@pytest.mark.slow
 def test_null_distributions_are_simulated_only_on_request(compared, models):
     report = compared(*models, "--metrics", "zms,ece,cce")
     assert simulated(report) == set()
@@ -90,6 +92,7 @@ def test_null_distributions_are_simulated_only_on_request(compared, models):
     assert all(each["p_value"] is not None for each in values(asked, "ece").values())
 
 
+@pytest.mark.slow
 def test_null_distributions_are_simulated_if_the_ranking_needs_them(compared, tmp_path):
     """ZMS of 8 draws is not 1 for a perfect model, and its reference depends on the shape."""
     rng = np.random.default_rng(0)
@@ -262,6 +265,7 @@ def test_files_without_targets_need_ids(calcheck, compared, changed):
     )
 
 
+@pytest.mark.slow
 def test_any_column_can_be_the_key(compared, changed):
     code = np.array([f"k{row}" for row in range(12)])
     report = compared(changed("a.csv", id=None, code=code), changed("b.csv", id=None, code=code), "--id", "code")
@@ -287,6 +291,7 @@ def test_files_of_errors_are_compared_by_id_or_by_equal_errors(calcheck, compare
     )
 
 
+@pytest.mark.slow
 def test_metrics_that_do_not_apply_to_all_files_are_skipped_with_the_reason(compared, calcheck, changed):
     draws = np.random.default_rng(0).normal(size=(12, 3))
     samples = changed("s.csv", mean=None, std=None, **{f"sample_{place}": draws[:, place] for place in range(3)})
@@ -303,6 +308,7 @@ def test_metrics_that_do_not_apply_to_all_files_are_skipped_with_the_reason(comp
     )
 
 
+@pytest.mark.slow
 def test_the_best_model_is_ranked_and_the_second_best_of_three(compared, changed):
     files = [changed(f"{name}.csv", std=np.full(12, std)) for name, std in (("a", 2.0), ("b", 1.0), ("c", 9.0))]
     report = compared(*files, "--metrics", "zms,crps,rmse,width")
@@ -392,6 +398,7 @@ def test_compared_files_are_not_overwritten(calcheck, changed):
     )
 
 
+@pytest.mark.slow
 def test_tables_fit_100_columns_one_below_the_other(calcheck, models):
     out = calcheck("compare", *models, *QUICK).out
     tables = out.split("\n\n")
@@ -463,6 +470,7 @@ def test_lines_name_model_and_minus(calcheck, models):
     assert [line.split(",")[4:6] for line in lines] == [["wide", ""], ["sharp", ""], ["sharp", "wide"]]
 
 
+@pytest.mark.slow
 def test_the_same_command_gives_the_same_bytes(calcheck, models):
     arguments = ("compare", *models, *QUICK, "--metrics", "crps,ece", "--format", "json")
     assert calcheck(*arguments).out == calcheck(*arguments).out

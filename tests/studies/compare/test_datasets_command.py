@@ -73,6 +73,7 @@ def test_each_data_set_has_the_results_of_its_own_comparison(compared, folders):
     ]
 
 
+@pytest.mark.slow
 def test_data_sets_are_groups_of_columns_in_every_format(compared, folders):
     options = ("--by-folder", "--metrics", "zms,crps")
 

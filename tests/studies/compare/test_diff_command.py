@@ -74,6 +74,7 @@ def test_a_report_does_not_differ_from_itself(stored, calcheck, diff_report):
     assert "note input, settings and versions are identical" in calcheck("diff", path, path).out
 
 
+@pytest.mark.slow
 def test_intervals_overlap_if_they_share_a_number(stored, diff_report):
     """[1, 2] overlaps [2, 3] but not [2.1, 3]; 2 lies in [1, 2]."""
 
@@ -98,6 +99,7 @@ def test_intervals_overlap_if_they_share_a_number(stored, diff_report):
     assert diff_report(with_values("new", None, None, -2.0), old)["changes"][0]["relative"] == 3.5 / 2
 
 
+@pytest.mark.slow
 def test_changes_beyond_the_float_range_are_null(stored, diff_report):
     def with_value(name, value):
         return edited(stored(name), lambda report: report["results"][0].update(value=value))
@@ -122,6 +124,7 @@ def test_infinite_values_are_shown(stored, diff_report, calcheck):
     assert line.split()[2] == "∞"
 
 
+@pytest.mark.slow
 def test_metrics_in_only_one_report_are_listed_with_the_reason(stored, diff_report, calcheck):
     y = columns(n=60)["y"]
     old = stored("old", "--metrics", "zms,nll")
@@ -138,6 +141,7 @@ def test_metrics_in_only_one_report_are_listed_with_the_reason(stored, diff_repo
     assert "; skipped in the new report: " in out
 
 
+@pytest.mark.slow
 def test_results_are_matched_by_options_and_slice(stored, diff_report, calcheck, tmp_path):
     old = stored("old", "--metrics", "ece")
     new = edited(stored("new", "--metrics", "ece"), lambda report: report["results"][0]["options"].update(n_levels=9))
@@ -191,6 +195,7 @@ def test_markdown_is_a_table_with_notes(stored, calcheck):
     assert lines[-1].startswith(r"- input.files\[0\].sha256: ")
 
 
+@pytest.mark.slow
 def test_hostile_reports_are_escaped(stored, calcheck):
     name = "<script>|\x1b[2J\n=cmd()@me"
 
@@ -207,6 +212,7 @@ def test_hostile_reports_are_escaped(stored, calcheck):
             assert all(len(line) - len(line.replace(" | ", "")) <= 24 for line in out.splitlines())
 
 
+@pytest.mark.slow
 def test_reports_are_read_from_standard_input_and_written_to_files(stored, process, calcheck, tmp_path):
     old, new = stored("old"), stored("new")
     piped = process("diff", "-", new, input=old.read_text())

@@ -41,6 +41,7 @@ def report(calcheck):
     return run
 
 
+@pytest.mark.slow
 def test_each_file_has_the_values_of_evaluate_and_their_changes(report, calcheck, series):
     found = report(*series, "--metrics", "zms,cce", "--inputs", "x", "--positions", "0,0.5,2")
     assert [(each["metric"], each["slice"]["at"]) for each in found["results"]] == [

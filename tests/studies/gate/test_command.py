@@ -92,6 +92,7 @@ def test_only_metrics_in_rules_and_requested_ones_are_computed(calcheck, right):
     assert calcheck("check", right, "--fail-on", "input.n == 60", "--fail-on", "input.n > 9").code == 1
 
 
+@pytest.mark.slow
 def test_without_rules_the_answer_is_the_rule(calcheck, wrong, calibrated):
     found = calcheck("check", wrong, "--no-bootstrap", "--format", "json")
     report = json.loads(found.out)
@@ -114,6 +115,7 @@ def test_without_rules_the_answer_is_the_rule(calcheck, wrong, calibrated):
     assert calcheck("check", calibrated, "--metrics", "width", "--no-bootstrap").code == 0
 
 
+@pytest.mark.slow
 def test_the_tolerance_and_strictness_decide_what_passes(calcheck, calibrated):
     """A right model of 500 rows is within 20 %, and not shown to be within 8 %, which only --strict refuses."""
     options = ("--metrics", "zms", "--no-bootstrap")
@@ -303,6 +305,7 @@ def shell(command):
     return subprocess.run(["bash", "-c", program + command], capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.slow
 def test_a_shell_pipeline_continues_only_if_the_gate_passes(wrong, tmp_path):
     check = "calcheck check - --input-format csv --fail-on 'zms > 1.5' --no-bootstrap --no-null -o /dev/null"
     csv = write(tmp_path / "right.csv", predictions())

@@ -208,6 +208,7 @@ def test_joined_states_add_rows_and_dropped_rows_and_keep_all_warnings(calcheck,
     assert sum(each["slice"]["rows"] for each in report["results"] if each["metric"] == "width-factor") == 75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("data", "days"), [(forecasts, 30), (counts, 8), (ensembles, 8)])
 def test_a_state_continued_over_30_days_equals_one_run_over_all(monitored, calcheck, tmp_path, data, days):
     columns = pd.DataFrame(data(days))
@@ -229,6 +230,7 @@ def test_a_state_continued_over_30_days_equals_one_run_over_all(monitored, calch
     assert found["input"]["n"] == whole["input"]["n"]
 
 
+@pytest.mark.slow
 def test_states_of_separate_weeks_equal_one_run_over_all_in_any_order_of_rows(monitored, calcheck, tmp_path):
     columns = pd.DataFrame(forecasts(21))
     options = ("--time", "date", "--window", "7D")
@@ -250,6 +252,7 @@ def limits(report):
     return [(each["metric"], each["slice"], each["value"], each["reference_high"]) for each in report["results"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("days", "times", "continued"),
     [
@@ -338,6 +341,7 @@ def horizons(seed=2, weeks=80):
     return {"week": target, "horizon": lag, "y": mean + error, "mean": mean, "std": np.sqrt(lag)}
 
 
+@pytest.mark.slow
 def test_each_horizon_has_its_evidence_and_the_largest_counts_a_third(monitored, tmp_path):
     report = monitored(write(tmp_path / "preds.csv", horizons()), "--time", "week", "--horizon", "horizon")
     found = report["monitor"]
@@ -351,6 +355,7 @@ def test_each_horizon_has_its_evidence_and_the_largest_counts_a_third(monitored,
     assert {each["slice"]["horizon"] for each in by_horizon} == {"1", "2", "3"}
 
 
+@pytest.mark.slow
 def test_evidence_beyond_floats_is_shown_by_its_logarithm(monitored, calcheck, tmp_path):
     data = horizons(weeks=400)
     file = write(tmp_path / "preds.parquet", data | {"std": data["std"] / 8})
@@ -365,6 +370,7 @@ def test_evidence_beyond_floats_is_shown_by_its_logarithm(monitored, calcheck, t
     assert "e+308" not in out
 
 
+@pytest.mark.slow
 def test_horizons_that_count_from_0_have_a_lag_from_1(monitored, tmp_path):
     data = horizons()
     counted = monitored(write(tmp_path / "one.csv", data), "--time", "week", "--horizon", "horizon")
@@ -380,6 +386,7 @@ def test_a_number_is_the_horizon_of_all_rows(monitored, tmp_path):
     assert [each["lag"] for each in report["monitor"]["horizons"]] == [3]
 
 
+@pytest.mark.slow
 def test_rules_decide_the_exit_code_of_monitor_and_of_check_on_its_state(calcheck, tmp_path):
     file, state = write(tmp_path / "preds.parquet", forecasts(60, wrong=2)), str(tmp_path / "model.state")
     run = ("monitor", file, "--time", "date", "--save-state", state)
@@ -395,6 +402,7 @@ def test_rules_decide_the_exit_code_of_monitor_and_of_check_on_its_state(calchec
     assert "monitor has no field 'evalue'" in calcheck("check", state, "--fail-on", "monitor.evalue > 1").refused()
 
 
+@pytest.mark.slow
 def test_the_table_and_the_picture_show_windows_and_the_alarm(calcheck, tmp_path):
     file, plot = write(tmp_path / "preds.parquet", forecasts(60, wrong=2)), tmp_path / "monitor.svg"
     ended = calcheck("monitor", file, "--time", "date", "--window", "W", "--plot", str(plot))
@@ -447,6 +455,7 @@ def test_a_missing_state_is_named_as_missing(calcheck, tmp_path):
         assert f"there is no file {state}" in calcheck(*command).refused()
 
 
+@pytest.mark.slow
 def test_the_column_of_times_is_no_target_unless_it_is_named(monitored, calcheck, tmp_path):
     data = forecasts(6)
     expected = monitored(write(tmp_path / "a.parquet", data), "--time", "date")["monitor"]["path_log_e_values"]
@@ -471,6 +480,7 @@ def test_a_damaged_state_is_refused_in_one_line(calcheck, tmp_path, damage):
     calcheck("monitor", str(state)).refused()
 
 
+@pytest.mark.slow
 def test_two_processes_that_continue_a_state_at_once_lose_no_rows(calcheck, tmp_path):
     state, parts = tmp_path / "model.state", (slice(40), slice(40, 80), slice(80, 120))  # of ten days each
     whole = forecasts()

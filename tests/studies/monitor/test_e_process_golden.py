@@ -150,6 +150,7 @@ def paths(u):
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_right_models_cross_20_in_at_most_5_percent_and_wrong_ones_nearly_always():
     """Of 200 sets at most 16 may cross (the limit of a binomial of 5 % at 97.5 %); of 60 wrong ones 54 must."""
     rng = np.random.default_rng(1)

@@ -117,6 +117,7 @@ def drag(page, start, stop):
     page.wait_for_timeout(SETTLED)
 
 
+@pytest.mark.slow
 def test_the_page_is_complete_and_quiet(page, visit):
     shown = visit(page)
     assert shown.title() == "calcheck: preds"
@@ -125,6 +126,7 @@ def test_the_page_is_complete_and_quiet(page, visit):
     assert shown.locator("figure svg").count() >= 2
 
 
+@pytest.mark.slow
 def test_regions_of_dependent_rows_are_not_judged(visit, tmp_path):
     parts = columns() | {"patient": np.arange(N) // 10}
     shown = visit(report(tmp_path, parts, "--inputs", "a,b", "--cluster", "patient"))
