@@ -202,14 +202,14 @@ class RowBlocks:
         self._slices = [slice(start, min(start + height, n)) for start in range(0, n, height)]
         self._cached = list(map(compute, self._slices)) if cached else None
 
-    def map(self, function: Callable[[Array], Array]) -> "RowBlocks":
-        """Return the blocks after a function, cached if these are."""
+    def map(self, function: Callable[[Array], Array], *, cached: bool = False) -> "RowBlocks":
+        """Return the blocks after a function, cached if these are, or if they fit in memory themselves."""
         known = None if self._cached is None else iter(self._cached)
         return RowBlocks(
             self._n,
             self._height,
             lambda rows: function(self._compute(rows) if known is None else next(known)),
-            cached=known is not None,
+            cached=known is not None or cached,
         )
 
     def __iter__(self) -> Iterator[tuple[slice, Array]]:

@@ -302,7 +302,8 @@ def low_rank_form(
         return None
     blocks, minor, major, residual, missed = found
     residual += np.concatenate([np.sum((minor @ array.to_numpy(block).T) ** 2, axis=0) for _, block in blocks])
-    parts = blocks.map(lambda block: (major @ array.to_numpy(block).T).astype(np.float32))
+    fits = 4 * len(major) * len(x) <= run.memory // CACHE_DIVISOR
+    parts = blocks.map(lambda block: (major @ array.to_numpy(block).T).astype(np.float32), cached=fits)
     return LowRankForm(parts, residual, missed, major.shape[1])
 
 
