@@ -24,7 +24,6 @@ from calcheck.inference.null_distribution import (
     simulate_null,
 )
 from calcheck.inference.p_values_and_verdicts import pointwise_p_values
-from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import (
     LEVEL,
@@ -74,72 +73,115 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     places: PlaceSink | None = None,
     answer: "Answer | None" = None,
 ) -> Report:
-    """Return a report of metrics on predictions, with the answer if one is asked for.
-
-    If ``places`` is given, the region of the inputs is searched where the predictions are worst, and its rows are given
-    to this function.
-    """
-    from calcheck.core import __version__
-    from calcheck.distributions.observed import observation_hint
-
+    """Return a report of metrics on predictions, with the answer if one is asked for."""
     run = replace(run or Run(), keep_rows=bool(sink or worst or best))
-    names, errors = source.roles.x if isinstance(source, FileSource) else (), source.measurement_errors()
-    source = group_by_input(source, map(type, metrics))
-    info = source.input_info()
-    noticed = noticed_dependence(source, run)
-    warnings = data_warnings(source, source.predictions().predictive) + order_warnings(source, run, noticed)
-    if subsample is not None:
-        source = InMemory(subsample_rows(source.predictions(), subsample, run))
-        info = replace(info, n=subsample)
-    if at is not None:
-        other = at.input_info()
-        info = replace(info, files=(*info.files, *other.files), dropped=info.dropped + other.dropped)
-    shown = (at or source).predictions()
-    found, skipped = [], []
-    clusters = find_clusters(source.predictions(), run.dependence)
-    warnings += () if clusters is None else clusters.messages
-    simulation = NullSimulator(source.predictions(), run)
-    for done, metric in enumerate(metrics):
-        if len(metrics) > 1:
-            run.progress("metrics", (done + 1) / len(metrics))
-        computed = _fitted(metric, source, at, simulation, run, referred)
-        if isinstance(computed, Skipped):
-            skipped.append(computed)
-            continue
-        metric = computed.metric
-        if sink is not None:
-            sink(metric, shown, computed.rows)
-        extremes = metric_protocol.extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
-        if run.needs_curves(metric.info.name) and metric.info.conditional and computed.rows.columns:
-            computed.bands = _curves_at_inputs(computed, shown, run)
-        computed.rows = _kept(computed, run)
-        found.append((computed, extremes))
-    known = [each for each, _ in found]
-    behind = [] if answer is None else answer.fitted(source, known, simulation, run, judged=noticed is None)
-    fitted = dict.fromkeys([*known, *(each for each in behind if not isinstance(each, Skipped))])
-    _simulate([each for each in fitted if _is_simulated(each, referred)], simulation, clusters, run)
-    searched = bool(places) and not (at or noticed) and _is_searched(simulation, run, answer or Answer())
-    report = Report(
-        calcheck=__version__,
-        input=info,
-        settings={
-            **({} if noticed is None else noticed.settings),
-            **({} if clusters is None else {"dependence": clusters.details}),
-            **run_settings(run, subsample=subsample),
-            **({"region_searched": True} if searched else {}),
-        },
-        results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
-        skipped=tuple(skipped),
-        overall=p_values_and_verdicts.overall_verdict(known, run.confidence, judged=noticed is None),
-        region=_worst_region(names, simulation, run, places, answer or Answer()) if searched else None,
-    )
-    if answer is None:
-        return report
-    hint = observation_hint(source.predictions().y, source.predictions().distributions(), errors)
-    from calcheck.conclusion.answer import with_hint
+    request = ReportRequest(run, at, subsample, worst, best, sink, referred, places, answer)
+    return request.concluded(request.evaluate(source, metrics))
 
-    report = with_hint(answer.concluded(report, behind, run, clusters), hint)
-    return answer.with_power(report, behind, source, simulation, run) if answer.power else report
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """Metrics that were evaluated on the same rows."""
+
+    report: Report  # Without a conclusion
+    behind: Behind
+    source: Source
+    simulation: NullSimulator
+    clusters: Clusters | None
+    errors: Sequence[str]  # Columns that may hold measurement errors
+
+
+@dataclass(frozen=True, eq=False)
+class ReportRequest:
+    """What a report is to contain: the arguments of :func:`evaluate`."""
+
+    run: Run
+    at: Source | None = None
+    subsample: int | None = None
+    worst: int = 0
+    best: int = 0
+    sink: Sink | None = None
+    is_referred: Referred | None = None
+    places: PlaceSink | None = (
+        None  # If given, the worst region of the inputs is searched, and its rows are given to it
+    )
+    answer: "Answer | None" = None
+
+    def evaluate(self, source: Source, metrics: Sequence[Metric[Any]]) -> Evaluated:
+        """Return the metrics, with a report that has no conclusion."""
+        from calcheck.core import __version__
+
+        run, answer, at = self.run, self.answer, self.at
+        names, errors = source.input_names(), source.measurement_errors()
+        source = group_by_input(source, map(type, metrics))
+        info = source.input_info()
+        noticed = noticed_dependence(source, run)
+        warnings = data_warnings(source, source.predictions().predictive) + order_warnings(source, run, noticed)
+        if self.subsample is not None:
+            source = InMemory(subsample_rows(source.predictions(), self.subsample, run))
+            info = replace(info, n=self.subsample)
+        if at is not None:
+            other = at.input_info()
+            info = replace(info, files=(*info.files, *other.files), dropped=info.dropped + other.dropped)
+        clusters = find_clusters(source.predictions(), run.dependence)
+        warnings += () if clusters is None else clusters.messages
+        simulation = NullSimulator(source.predictions(), run)
+        found, skipped = self._fitted(source, metrics, simulation)
+        known = [each for each, _ in found]
+        behind = [] if answer is None else answer.fitted(source, known, simulation, run, judged=noticed is None)
+        fitted = dict.fromkeys([*known, *(each for each in behind if not isinstance(each, Skipped))])
+        _simulate([each for each in fitted if _is_simulated(each, self.is_referred)], simulation, clusters, run)
+        searched = bool(self.places) and not (at or noticed) and _is_searched(simulation, run, answer or Answer())
+        report = Report(
+            calcheck=__version__,
+            input=info,
+            settings={
+                **({} if noticed is None else noticed.settings),
+                **({} if clusters is None else {"dependence": clusters.details}),
+                **run_settings(run, subsample=self.subsample),
+                **({"region_searched": True} if searched else {}),
+            },
+            results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
+            skipped=tuple(skipped),
+            overall=p_values_and_verdicts.overall_verdict(known, run.confidence, judged=noticed is None),
+            region=_worst_region(names, simulation, run, self.places, answer or Answer()) if searched else None,
+        )
+        return Evaluated(report, behind, source, simulation, clusters, errors)
+
+    def _fitted(
+        self, source: Source, metrics: Sequence[Metric[Any]], simulation: NullSimulator
+    ) -> tuple[list[Known], list[Skipped]]:
+        """Return the evaluated metrics with their extreme rows, and those that were skipped."""
+        run, found, skipped = self.run, list[Known](), list[Skipped]()
+        shown = (self.at or source).predictions()
+        for done, metric in enumerate(metrics):
+            if len(metrics) > 1:
+                run.progress("metrics", (done + 1) / len(metrics))
+            computed = _fitted(metric, source, self.at, simulation, run, self.is_referred)
+            if isinstance(computed, Skipped):
+                skipped.append(computed)
+                continue
+            metric = computed.metric
+            if self.sink is not None:
+                self.sink(metric, shown, computed.rows)
+            extremes = metric_protocol.extremes(computed.rows, shown, self.worst, self.best, pointwise=bool(self.sink))
+            if run.needs_curves(metric.info.name) and metric.info.conditional and computed.rows.columns:
+                computed.bands = _curves_at_inputs(computed, shown, run)
+            computed.rows = _kept(computed, run)
+            found.append((computed, extremes))
+        return found, skipped
+
+    def concluded(self, found: Evaluated, p_values: "Mapping[Key, float] | None" = None, outputs: int = 1) -> Report:
+        """Return the report with its conclusion, if an answer is asked for; see :meth:`Answer.concluded`."""
+        answer, run, rows = self.answer, self.run, found.source.predictions()
+        if answer is None:
+            return found.report
+        from calcheck.conclusion.answer import with_hint
+        from calcheck.distributions.observed import observation_hint
+
+        hint = observation_hint(rows.y, rows.distributions(), found.errors)
+        report = with_hint(answer.concluded(found.report, found.behind, run, found.clusters, p_values, outputs), hint)
+        return answer.with_power(report, found.behind, found.source, found.simulation, run) if answer.power else report
 
 
 @dataclass(frozen=True)
@@ -208,23 +250,28 @@ class Answer:
         along = "std" if source.predictions().x is None else "inputs"
         return weighted_forms(self.along([along]), str(self.weights))[1]
 
-    def concluded(self, report: Report, behind: Behind, run: Run, clusters: Clusters | None = None) -> Report:
-        """Return a report with the conclusion from the metrics behind it."""
-        from calcheck.conclusion import conclude, key_of
+    def concluded(
+        self,
+        report: Report,
+        behind: Behind,
+        run: Run,
+        clusters: Clusters | None = None,
+        p_values: "Mapping[Key, float] | None" = None,
+        outputs: int = 1,
+    ) -> Report:
+        """Return a report with the conclusion from the metrics behind it, given p-values of several targets, if any."""
+        from calcheck.conclusion import conclude
         from calcheck.conclusion.effects import WIDTH
         from calcheck.inference.power import expected_power
 
         computed = [each for each in behind if not isinstance(each, Skipped)]
         skipped = [each for each in behind if isinstance(each, Skipped)]
-        topics: dict[Key, list[Fitted]] = {}
-        for each in computed:
-            if each.metric.info.name != "nll":
-                topics.setdefault(key_of(each.metric.info.name, each.metric.options()), []).append(each)
+        topics = topics_of(behind)
         told: list[Known] = [(each, {}) for each in computed if each.metric.info.name not in ("zms", "nll")]
         results = make_results(told, run, (), clusters)
         level = next((float(each.options["level"]) for each in results if each.metric == WIDTH), LEVEL)
-        p_values = p_values_and_verdicts.topic_p_values(topics)
-        p_values |= _without_replicates([each for each in results if key_of(each.metric, each.options) not in p_values])
+        p_values = dict(p_values_and_verdicts.topic_p_values(topics) if p_values is None else p_values)
+        p_values |= _without_replicates(results, p_values, outputs)
         found = conclude(
             report,
             results,
@@ -270,6 +317,17 @@ class Answer:
         return replace(report, conclusion=replace(report.conclusion, power=tuple(power)))
 
 
+def topics_of(behind: Behind) -> "dict[Key, list[Fitted]]":
+    """Return the metrics behind an answer by topic; the likelihood is about none."""
+    from calcheck.conclusion import key_of
+
+    found: dict[Key, list[Fitted]] = {}
+    for each in behind:
+        if not isinstance(each, Skipped) and each.metric.info.name != "nll":
+            found.setdefault(key_of(each.metric.info.name, each.metric.options()), []).append(each)
+    return found
+
+
 def _factors(each: Fitted, level: float) -> Values:
     """Return the factors of right models by a metric of the size: at the level, or by squared errors; else none."""
     if each.null is None or each.metric.options().get("level", level) != level:
@@ -301,15 +359,16 @@ def _impossible_text(computed: Sequence[Fitted]) -> str:
     return next(texts, "some targets have probability 0 under the predictions, so the log-likelihood is infinite")
 
 
-def _without_replicates(results: Sequence[Result]) -> "dict[Key, float]":
-    """Return the p-values of topics by tests that need no replicates, adjusted for their number (Bonferroni)."""
+def _without_replicates(results: Sequence[Result], known: "Mapping[Key, float]", outputs: int) -> "dict[Key, float]":
+    """Return the p-values of other topics by tests without replicates, adjusted for their number in all targets."""
     from calcheck.conclusion import key_of
 
     found: dict[Key, list[float]] = {}
     for each in results:
-        if each.p_value is not None and each.verdict != "none":
-            found.setdefault(key_of(each.metric, each.options), []).append(each.p_value)
-    count = sum(map(len, found.values()))
+        key = key_of(each.metric, each.options)
+        if each.p_value is not None and each.verdict != "none" and key not in known:
+            found.setdefault(key, []).append(each.p_value)
+    count = outputs * sum(map(len, found.values()))
     return {key: min(1.0, count * min(values)) for key, values in found.items()}
 
 

@@ -159,6 +159,11 @@ class Predictions:
         object.__setattr__(changed, "predictive", predictive)
         return changed
 
+    def of_target(self, place: int) -> Self:
+        """Return the rows with one of several targets, and its distributions."""
+        y = np.ascontiguousarray(self.targets()[:, place])
+        return self.with_targets(y, self.distributions().load().of_target(place))
+
     def take(self, rows: Indices | slice) -> Self:
         """Return the selected rows, in the given order."""
         return replace(
@@ -261,6 +266,14 @@ class Source(ABC):
         """Return a description of n rows that were read in batches, given the first batch."""
         return self.input_info()
 
+    def input_names(self) -> tuple[str, ...]:
+        """Return the names of the inputs, if they are columns."""
+        return ()
+
+    def target_name(self, place: int) -> str:
+        """Return the name of one of several targets."""
+        return f"y_{place + 1}"
+
     def measurement_errors(self) -> list[str]:
         """Return the columns without a role that may hold the standard deviations of measurement errors."""
         return []
@@ -295,6 +308,9 @@ class DerivedSource(Source):
 
     def input_info(self) -> Input:
         return self.origin.input_info()
+
+    def input_names(self) -> tuple[str, ...]:
+        return self.origin.input_names()
 
     def measurement_errors(self) -> list[str]:
         return self.origin.measurement_errors()

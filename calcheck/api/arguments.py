@@ -223,6 +223,6 @@ def evaluation_points(at: Data, source: Source) -> Source:
 
 def require_results(report: Report) -> Report:
     """Return a report that has results."""
-    if not report.results:
+    if not report.results and not report.outputs:
         raise DataError(f"no metric applies. {skip_reasons(report)}")
     return report

@@ -7,12 +7,13 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any, Unpack
 
-from calcheck import evaluation
+from calcheck import evaluation, outputs
 from calcheck.api import arguments
 from calcheck.api.arguments import AnyMetric, Data, Metrics, MonitorArguments, Options, SearchArguments, WeightedOptions
 from calcheck.api.notebook_report import InteractiveReport
 from calcheck.api.requests import KeywordRequest, report_of
 from calcheck.errors import OptionError, keyword_messages
+from calcheck.evaluation import PlaceSink, Sink
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
@@ -123,24 +124,26 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     subsample = None if subsample is None else arguments.checked_count("subsample", subsample)
     points = None if at is None else arguments.evaluation_points(at, source)
 
-    def keep(metric: AnyMetric, shown: Predictions, results: RowResults) -> None:
-        request.keep(metric.info.name, shown, results.columns, points or source)
+    def sinks(output: str) -> tuple[Sink | None, PlaceSink]:
+        def keep(metric: AnyMetric, shown: Predictions, results: RowResults) -> None:
+            request.keep(f"{output} {metric.info.name}".strip(), shown, results.columns, points or source)
 
-    def keep_place(shown: Predictions, inside: Mask) -> None:
-        if pointwise:
-            request.keep(evaluation.PLACE, shown, {evaluation.PLACE: inside}, source)
+        def keep_place(shown: Predictions, inside: Mask) -> None:
+            if pointwise:
+                request.keep(f"{output} {evaluation.PLACE}".strip(), shown, {evaluation.PLACE: inside}, source)
+
+        return keep if pointwise else None, keep_place
 
     with request.run(source) as run:
-        report = evaluation.evaluate(
+        report = outputs.evaluate_outputs(
             source,
             chosen,
+            run=replace(run, curves=pictures, curves_by=columns),
+            sinks=sinks,
             at=points,
             subsample=subsample,
-            run=replace(run, curves=pictures, curves_by=columns),
             worst=worst,
             best=best,
-            sink=keep if pointwise else None,
-            places=keep_place,
             answer=request.answer(),
         )
     report = replace(arguments.require_results(report), skipped=(*report.skipped, *without))

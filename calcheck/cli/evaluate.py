@@ -30,6 +30,7 @@ from calcheck.typing import Mask
 
 if TYPE_CHECKING:
     from calcheck.evaluation import Answer
+    from calcheck.inference.metric_protocol import RowResults
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
@@ -297,37 +298,42 @@ def _evaluate_in_memory(
     rows: EvaluatedRows | None,
     pointwise: inputs_and_outputs.Pointwise,
 ) -> Report:
-    from calcheck.evaluation import PLACE, evaluate
+    from calcheck.evaluation import PLACE
+    from calcheck.outputs import evaluate_outputs
 
-    sinks = [*([pointwise.take] if pointwise.path else []), *([rows.take] if rows else [])]
+    def sinks(output: str) -> tuple[Any, Any]:
+        """Return what takes the results of rows of an output; all together have no name."""
+        evaluated = rows and rows.output(output)
 
-    def take(*results: Any) -> None:
-        for sink in sinks:
-            sink(*results)
+        def take(metric: Metric[Any], shown: Predictions, results: RowResults) -> None:
+            pointwise.take(metric, shown, results, output)
+            if evaluated is not None:
+                evaluated.take(metric, shown, results)
 
-    def take_place(shown: Predictions, inside: Mask) -> None:
-        pointwise.add(shown, {PLACE: inside})
-        if rows is not None:
-            rows.inside = inside
+        def take_place(shown: Predictions, inside: Mask) -> None:
+            pointwise.add(shown, {f"{output}_{PLACE}".lstrip("_"): inside})
+            if evaluated is not None:
+                evaluated.inside = inside
+
+        return take if pointwise.path or rows else None, take_place if plan.answer else None
 
     extremes = build(study_options.WorstBestOptions, given)
     with inputs_and_outputs.run_context(given, source) as run:
         if plan.answer and (given["inputs"] or given["embedding"]):
             _tell_averages(source, run, plan.answer)
-        report = evaluate(
+        report = evaluate_outputs(
             source,
             plan.metrics,
-            subsample=build(study_options.RowOptions, given).subsample,
             run=replace(run, curves=bool(plan.curves), curves_of=plan.curves),
+            sinks=sinks,
+            subsample=build(study_options.RowOptions, given).subsample,
             worst=extremes.worst,
             best=extremes.best,
-            sink=take if sinks else None,
-            places=take_place if plan.answer else None,
             answer=plan.answer,
         )
     if plan.strict:
         inputs_and_outputs.require_nothing_skipped(report, source)
-    if not report.results and not plan.required.checked:
+    if not report.results and not report.outputs and not plan.required.checked:
         raise FileError(f"{source.name}: no metric applies. {skip_reasons(report)}")
     return report
 

@@ -43,12 +43,16 @@ class Pointwise:
         self._shown: Predictions | None = None
         self._columns: dict[str, AnyArray] = {}
 
-    def take(self, metric: Metric[Any], shown: Predictions, rows: RowResults) -> None:
-        """Add the results of one metric; a column name in use for other values gets the metric's name as prefix."""
+    def take(self, metric: Metric[Any], shown: Predictions, rows: RowResults, output: str = "") -> None:
+        """Add the results of one metric; a column name in use for other values gets the metric's name as prefix.
+
+        Names of results for one of several targets begin with its name.
+        """
         if self.path is None:
             return
         self._shown = shown
-        for name, values in rows.columns.items():
+        for column, values in rows.columns.items():
+            name = f"{output}_{column}" if output else column
             known = self._columns.get(name)
             same = known is None or bool((known == values).all())
             self._columns[name if same else f"{metric.info.name.replace('-', '_')}_{name}"] = values

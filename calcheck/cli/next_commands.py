@@ -100,6 +100,9 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     if noticed := report.settings.get("dependence_noticed"):
         yield from (("evaluate", each) for each in _remedies(noticed, source.options.inputs or ""))
         return
+    if report.outputs:
+        yield from _output_suggestions(report, source)
+        return
     computed = {result.metric for result in report.results}
     effects = {each.topic: each for each in conclusion.effects if each.kind != "bias"}
     wrong = {topic for topic, each in effects.items() if each.within is False}
@@ -121,6 +124,17 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
         yield "check", []
 
 
+def _output_suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:
+    """Yield the commands about several targets: the first that is wrong, the inputs, and the check."""
+    outputs = () if report.conclusion is None else report.conclusion.outputs
+    yield from (("evaluate", ["--only", each.name]) for each in [each for each in outputs if each.answer == "no"][:1])
+    untested = any(each.topic == "inputs" and each.value is None for output in outputs for each in output.effects)
+    if untested and not report.input.layout and (inputs := _inputs(source)):
+        yield "evaluate", inputs
+    if report.conclusion is not None and report.conclusion.answer == "yes":
+        yield "check", []
+
+
 def _is_shown(effect: Effect) -> bool:
     """Return whether an effect makes the answer no, or limits a yes."""
     return effect.within is False or (effect.p is not None and effect.p <= SIGNIFICANT)
@@ -128,6 +142,8 @@ def _is_shown(effect: Effect) -> bool:
 
 def _has_one_target(source: FileSource) -> bool:
     """Return whether each row has one target: a single column, without lists."""
+    if source.options.only is not None:
+        return True
     columns, schema = source.roles.target, source.table.schema
     from calcheck.io.arrow_columns import is_vector
 

@@ -1,14 +1,15 @@
 """The conclusion: its answer, and the sentences about each topic."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
-from calcheck.conclusion.decision import decide
+from calcheck.conclusion.decision import Estimate, decide, is_inside, is_wrong, rows_needed
 from calcheck.conclusion.effects import SCALE, WIDTH, Key, Measured
 from calcheck.core.number_text import format_p
 from calcheck.report import Report, Result, Skipped
-from calcheck.report.conclusion import Conclusion, Effect
+from calcheck.report.conclusion import Answered, Conclusion, Effect, OutputConclusion
 
 UNTESTED = "not tested: pass --inputs or --embedding"
 CONFIDENCE = 0.95  # Of reports that do not state theirs
@@ -59,6 +60,46 @@ def conclude(
         factors=tuple(measured.factors(tolerance)),
     )
     return replace(report, conclusion=conclusion)
+
+
+def combine(
+    report: Report, outputs: Mapping[str, Report], effect: Effect, limits: tuple[float, float] | None, tolerance: float
+) -> Report:
+    """Return a report with the conclusion from those of several targets and how they depend on each other.
+
+    ``limits`` contain the factors of all pairs of targets; None if their dependence is not judged.
+    """
+    concluded = tuple(_output(name, each) for name, each in outputs.items())
+    first, inside = concluded[0], limits is None
+    needed = [each.rows_needed for each in concluded if each.answer == "not-shown"]
+    if limits is not None and effect.value is not None:
+        hull = Estimate("correlation", effect.value, *limits)
+        own = Estimate("correlation", effect.value, effect.low or 0.0, effect.high or math.inf, effect.p)
+        inside = is_inside(hull, tolerance)
+        alpha = 1 - float(report.settings.get("confidence", CONFIDENCE))
+        effect = replace(effect, within=False if is_wrong(own, tolerance, alpha, inside=inside) else inside or None)
+        needed += [] if inside else [rows_needed(hull, report.input.n, tolerance)]
+    answers = {each.answer for each in concluded}
+    is_no = "no" in answers or effect.within is False
+    is_yes = answers == {"yes"} and inside and not is_no
+    known = [each for each in needed if each is not None]
+    conclusion = Conclusion(
+        answer="no" if is_no else "yes" if is_yes else "not-shown",
+        qualifiers=tuple(dict.fromkeys(word for each in concluded for word in each.qualifiers)) if is_yes else (),
+        tolerance=first.tolerance,
+        level=first.level,
+        rows_needed=max(known) if known and len(known) == len(needed) and not is_no else None,
+        effects=(effect,),
+        outputs=concluded,
+    )
+    return replace(report, settings={**report.settings, "tolerance": tolerance}, conclusion=conclusion)
+
+
+def _output(name: str, report: Report) -> OutputConclusion:
+    """Return the conclusion about one of several targets with its metrics; it shows nothing if there is none."""
+    found = report.conclusion or Conclusion(answer="not-shown", effects=())
+    answered = {each.name: getattr(found, each.name) for each in fields(Answered)}
+    return OutputConclusion(name=name, results=report.results, overall=report.overall, region=report.region, **answered)
 
 
 def with_hint(report: Report, hint: str) -> Report:

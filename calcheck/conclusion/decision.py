@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from calcheck.report import TIED
 from calcheck.report.conclusion import Qualifier, Topic
 
-AVERAGE: tuple[Topic, ...] = ("size", "bias")  # Topics about all rows together, which decide about yes
+AVERAGE: tuple[Topic, ...] = ("size", "bias", "correlation")  # Topics about all rows together, which decide about yes
 LOCAL: tuple[Topic, ...] = ("ranking", "inputs", "time", "groups")
 """Topics about how uncertainties are off from row to row."""
 WIDTH = 1.5  # Half width of the interval of the log factor of normal errors, times the square root of the rows
@@ -49,7 +49,7 @@ def decide(
     of other levels, and ``tested`` says whether errors at inputs could be seen.
     """
     inside = tuple(is_inside(each, tolerance) for each in estimates)
-    wrong = tuple(_is_wrong(each, tolerance, alpha, inside=held) for each, held in zip(estimates, inside, strict=True))
+    wrong = tuple(is_wrong(each, tolerance, alpha, inside=held) for each, held in zip(estimates, inside, strict=True))
     within = tuple(False if bad else held or None for bad, held in zip(wrong, inside, strict=True))
     average = [place for place, each in enumerate(estimates) if each.topic in AVERAGE]
     deciding = tuple(place for place in average if not inside[place])
@@ -84,7 +84,7 @@ def is_outside(each: Estimate, tolerance: float) -> bool:
 
 def rows_needed(each: Estimate, n: int, tolerance: float) -> int | None:
     """Return how many rows would show an effect within the tolerance, by the root of their number, or None."""
-    if each.topic == "size":
+    if each.topic != "bias":
         room = math.log1p(tolerance) - abs(math.log(each.value)) if each.value > 0 else -math.inf
         known = each.low > 0 and each.high < math.inf
         half = math.log(each.high / each.low) / 2 if known else WIDTH / math.sqrt(n)
@@ -100,7 +100,7 @@ def _limits(topic: Topic, tolerance: float) -> tuple[float, float]:
     return (-tolerance, tolerance) if topic == "bias" else (1 / (1 + tolerance), 1 + tolerance)
 
 
-def _is_wrong(each: Estimate, tolerance: float, alpha: float, *, inside: bool) -> bool:
+def is_wrong(each: Estimate, tolerance: float, alpha: float, *, inside: bool) -> bool:
     """Return whether an effect makes the answer no; without a p-value, if its interval is beyond the tolerance."""
     if each.topic in LOCAL:
         return each.low > tolerance

@@ -227,6 +227,20 @@ def bias_text(found: Estimate) -> str:
     return f"targets are {size} predicted standard deviations {side} the predictions on average"
 
 
+def correlation_text(targets: Sequence[str], side: str, factor: Estimate, observed: float, predicted: float) -> str:
+    """Return the sentence about how two targets vary together, given the factor of their ``side``."""
+    told = f"{' and '.join(targets)} have a correlation of {_signed(observed)}, predicted {_signed(predicted)}"
+    intervals = f"{told}: intervals of their standardized {side}"
+    if factor.low < 1 < factor.high:
+        return f"{intervals} are right within {_relative(max(1 / factor.low, factor.high))}"
+    return f"{intervals} would have to be {_interval(factor)} times as wide"
+
+
+def _signed(value: float) -> str:
+    """Return a correlation with two digits, without a sign at 0."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
 def _estimate(key: Key, each: Result, p_values: Mapping[Key, float]) -> Estimate:
     value = math.nan if each.value is None else each.value
     low = (0.0 if key[0] in ("size", "shape") else -math.inf) if each.low is None else each.low

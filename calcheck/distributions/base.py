@@ -71,6 +71,10 @@ class Predictive(ABC):
         """Number of target columns, t."""
         return 1
 
+    def of_target(self, place: int) -> "Predictive":  # noqa: ARG002 - for overrides
+        """Return the distributions of one of several targets."""
+        raise DataError(f"{self.display_name} are no distributions of single targets")
+
     @property
     def n_draws(self) -> int | None:
         """Number of draws per row, for distributions given by draws; None otherwise."""

@@ -37,6 +37,9 @@ class Independent(Predictive):
     def targets(self) -> int:
         return len(self.marginals)
 
+    def of_target(self, place: int) -> Predictive:
+        return self.marginals[place]
+
     @property
     def display_name(self) -> str:
         return ", ".join(dict.fromkeys(marginal.display_name for marginal in self.marginals))
@@ -156,6 +159,9 @@ class JointGaussian(Predictive):
     def independent(self) -> Independent:
         """The distributions of each target by itself."""
         return Independent(tuple(Gaussian(loc, std) for loc, std in zip(self.loc.T, self.std().T, strict=True)))
+
+    def of_target(self, place: int) -> Predictive:
+        return self.independent.marginals[place]
 
     def parameters(self) -> tuple[str, dict[str, Values]]:
         rows, columns = np.tril_indices(self.targets)

@@ -39,6 +39,9 @@ class Samples(Predictive):
     def targets(self) -> int:
         return 1 if self.draws.ndim == PLAIN_AXES else self.draws.shape[2]
 
+    def of_target(self, place: int) -> "Samples":
+        return Samples(np.ascontiguousarray(self.draws[:, :, place]))
+
     @property
     def n_draws(self) -> int:
         return int(self.draws.shape[1])

@@ -59,8 +59,9 @@ def read(
         Rows with missing numbers (NaN, None, ``pd.NA``): raise an error (default), or omit them and report how many.
     **columns
         Further fields of :class:`calcheck.io.column_names.ColumnOptions`: ``truth``, ``join_on``, ``model``,
-        ``filter`` (also as a mapping), ``error_dist``, ``min_std``, ``crossing`` (``"sort"`` sorts quantiles that
-        cross); and how targets were observed: ``target_std``, ``clip=(low, high)``, ``rounded``.
+        ``filter`` (also as a mapping), ``only`` (one of several targets), ``error_dist``, ``min_std``, ``crossing``
+        (``"sort"`` sorts quantiles that cross); and how targets were observed: ``target_std``, ``clip=(low, high)``,
+        ``rounded``.
 
     Returns
     -------

@@ -126,6 +126,7 @@ class Scan:
     start: int = 0  # The number of the first row, in a partition
     part: bool = False  # Whether this is a partition of a larger file, which may be empty
     observed: bool = True  # Whether distributions are those of observed targets, if options say how these were observed
+    place: int | None = None  # The place of the only one of several targets that is used
     read: int = field(default=0, init=False)
     n_dropped: int = field(default=0, init=False)
     n_clipped: int = field(default=0, init=False)
@@ -242,6 +243,9 @@ class Scan:
         try:
             predictive, raised = predictive_of(roles, arrays, self.options.min_std)
             self.n_clipped += raised
+            if self.place is not None and predictive is not None:
+                arrays |= {"y": arrays["y"][:, self.place]} if "y" in arrays else {}
+                predictive = predictive.of_target(self.place)
             observation = None
             if roles.observed is not None and predictive is not None:
                 observation = roles.observed.observation(arrays, len(predictive))

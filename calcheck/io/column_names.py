@@ -137,6 +137,7 @@ class ColumnOptions:
         " degrees of freedom. By default, means imply a normal distribution; for errors it is unknown, and verdicts"
         " that depend on it are omitted.",
     )
+    only: str | None = option(None, "The only one of several targets to use: y_2.", metavar="TARGET")
     min_std: float | None = option(None, "Minimum standard deviation: smaller values are raised to it.")
     target_std: str | None = option(
         None,

@@ -205,6 +205,7 @@ class FileSource(Source):
             start=self.start or 0,
             observed=self.observed,
             part=self.start is not None,
+            place=self._place,
         )
 
     def parts(self) -> Sequence[Source]:
@@ -318,6 +319,8 @@ class FileSource(Source):
         if self.truth is not None:
             files.append(self._file("truth", self.truth.file, len(self.truth.values)))
             columns = {"y": f"{self.truth.display_name}, {self.truth.join_method()}", **columns}
+        text = self.layout.layout or self.roles.tool or mapping
+        only = "" if self._place is None else f"only {self.options.only}"
         return Input(
             files=tuple(files),
             n=n,
@@ -325,7 +328,7 @@ class FileSource(Source):
             predictive=self._family(first),
             columns=columns,
             options=tuple(self.explicit()),
-            layout=self.layout.layout or self.roles.tool or mapping or None,
+            layout=" · ".join(filter(None, (text, only))) or None,
         )
 
     def _family(self, rows: Predictions) -> str | None:
@@ -409,6 +412,26 @@ class FileSource(Source):
         numbers = [field.name for field in fields if field.name in roles.narrow and pa.types.is_floating(field.type)]
         return numbers, [field.name for field in fields if is_vector(field.type)]
 
+    def input_names(self) -> tuple[str, ...]:
+        return self.roles.x
+
+    def target_name(self, place: int) -> str:
+        names = self.roles.target
+        return names[place] if len(names) > 1 else f"{(*names, 'y')[0]}_{place + 1}"
+
+    @cached_property
+    def _place(self) -> int | None:
+        """The place of the target that is used, of several; None if all are."""
+        only, names = self.options.only, self.roles.target
+        if only is None or (only,) == names:
+            return None
+        stem, _, number = only.rpartition("_")
+        by_number = len(names) < 2 and stem == (*names, "y")[0] and number.isdecimal()  # noqa: PLR2004 - columns of vectors
+        found = names.index(only) if only in names else int(number) - 1 if by_number else -1
+        if found < 0:
+            raise OptionError(f"--only takes one of the targets {', '.join(names) or 'y_1, y_2, …'}, got {only!r}")
+        return found
+
     def measurement_errors(self) -> list[str]:
         return role_inference.measurement_errors(self.unused_columns()[0], self.roles.target)
 
@@ -431,6 +454,7 @@ class FileSource(Source):
             arguments += (
                 ["--join-on", pairs] if self.truth.key_index and (pairs := self.truth.key_index.display_name()) else []
             )
+        arguments += ["--only", options.only] if options.only is not None else []
         arguments += ["--model", options.model] if options.model is not None else []
         arguments += [word for text in options.filter for word in ("--filter", text)]
         arguments += ["--min-std", f"{options.min_std:g}"] if options.min_std is not None else []

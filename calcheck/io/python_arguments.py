@@ -52,6 +52,7 @@ class ColumnArguments(TypedDict, total=False):
     clip: str | Sequence[str | float | ArrayLike | None]
     rounded: str | float | ArrayLike
     error_dist: Literal["normal", "t6"]
+    only: str
     min_std: float
     crossing: Literal["raise", "sort"]
     nan_policy: Literal["raise", "omit"]

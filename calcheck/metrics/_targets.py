@@ -1,18 +1,23 @@
-"""Metrics of several targets that are those of the worst of them."""
+"""Metrics of several targets: those of the worst of them, and how the targets depend on each other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import combinations
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
-from calcheck.metrics._lazy import groups, np
+from calcheck.metrics._lazy import groups, multivariate, np, order_statistics
+from calcheck.metrics.base import Metric
 from calcheck.report import rejects
 
 if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.execution.run import Run
+    from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 
@@ -22,23 +27,8 @@ ValueT = TypeVar("ValueT")
 
 def each_target(rows: Predictions) -> list[Predictions]:
     """Return the rows with each of their targets alone, and its distributions; the rows themselves if there is one."""
-    from calcheck.distributions.joint import Independent, JointGaussian
-    from calcheck.distributions.samples import Samples
-    from calcheck.errors import DataError
-
-    predictive = rows.distributions()
-    if predictive.targets == 1:
-        return [rows]
-    y, known = rows.targets(), predictive.load()
-    if isinstance(known, JointGaussian):
-        known = known.independent
-    if isinstance(known, Independent):
-        parts: Sequence[Any] = known.marginals
-    elif isinstance(known, Samples):
-        parts = [Samples(np.ascontiguousarray(known.draws[:, :, place])) for place in range(known.targets)]
-    else:
-        raise DataError(f"{known.display_name} are no distributions of single targets")
-    return [rows.with_targets(np.ascontiguousarray(y[:, place]), part) for place, part in enumerate(parts)]
+    count = rows.distributions().targets
+    return [rows] if count == 1 else [rows.of_target(place) for place in range(count)]
 
 
 def join(parts: Sequence[Mapping[str, ValueT]]) -> dict[str, ValueT]:
@@ -101,3 +91,92 @@ def hull(found: Sequence[IntervalInference], confidence: float) -> IntervalInfer
         verdict="fail" if p_value is not None and rejects(p_value, confidence) else "pass",
         warnings=tuple(dict.fromkeys(each for part in found for each in part.warnings)),
     )
+
+
+SIDES = {"sum": 1, "difference": -1}
+LEAST = 1e-12  # Least squared factor
+
+
+class PairFactor(NamedTuple):
+    """By how much intervals of the sum or the difference of two targets would have to be wider, with its limits."""
+
+    targets: tuple[int, int]
+    side: str
+    value: float
+    low: float
+    high: float
+    observed: float  # Correlation of the scores
+    predicted: float  # Mean of the predicted ones
+
+    @property
+    def distance(self) -> float:
+        """The size of the logarithm."""
+        return abs(float(np.log(self.value)))
+
+
+@dataclass(frozen=True)
+class DependenceFactor(Metric["Values"]):
+    r"""Factor by which intervals of the sum or the difference of two targets would have to be wider.
+
+    Each target is replaced by the normal score of the rank of its PIT, so that a fault of one target by itself does not
+    count. With the predicted correlation r_i of the scores u and v of a row, the squared factors of the sum and of the
+    difference are the means of :math:`(u_i + v_i)^2 / (2 + 2 r_i)` and :math:`(u_i - v_i)^2 / (2 - 2 r_i)`.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="dependence-factor",
+        orientation="reference",
+        alternative="greater",
+        source="normal scores of ranks",
+        interpretation="1 is ideal; at 0.5, intervals of a difference are twice too wide.",
+        several_targets=True,
+    )
+
+    def fit(self, source: Source, run: Run) -> Values:  # noqa: ARG002 - not random
+        """Return the predicted correlations, (n, pairs) or (1, pairs)."""
+        return multivariate.predicted_correlations(source.predictions())
+
+    def refit(self, fit: Values, source: Source, run: Run) -> Values:  # noqa: ARG002 - the same for replicates
+        """Return the same, which does not depend on which of exchangeable values is the target."""
+        return fit
+
+    def evaluate(self, fit: Values, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
+        scores, columns = multivariate.rank_scores(source.predictions()), {}
+        for pair, (one, other) in enumerate(combinations(scores.T, 2)):
+            for side, sign in SIDES.items():
+                columns[f"{side} {pair}"] = (one + sign * other) ** 2 / (2 + sign * 2 * fit[:, pair])
+        return RowResults(columns)
+
+    def value(self, means: Means) -> Values:
+        return farthest(self._factors(means), lambda each: np.abs(np.log(each)))
+
+    def null_statistic(self, means: Means) -> Values:
+        """Return the size of the logarithm of the value."""
+        return np.abs(np.log(self.value(means)))
+
+    def null_reference(self, rows: RowResults) -> float:  # noqa: ARG002 - the same for all rows
+        """Return 0."""
+        return 0.0
+
+    @staticmethod
+    def _factors(means: Means) -> list[Values]:
+        return [np.sqrt(np.maximum(each, LEAST)) for each in means.values()]
+
+    def pairs(self, fit: Values, rows: Predictions, tail: float, clusters: Clusters | None) -> list[PairFactor]:
+        """Return the factors with one-sided limits, by the influence of each row on their logarithms."""
+        scores, found, draws = multivariate.rank_scores(rows), [], rows.distributions().n_draws
+        for pair, (first, second) in enumerate(combinations(range(scores.shape[1]), 2)):
+            u, v, r = scores[:, first], scores[:, second], np.broadcast_to(fit[:, pair], len(scores))
+            for side, sign in SIDES.items():
+                share = 1 / (2 + sign * 2 * r)
+                square = max(float(np.mean(share * (u + sign * v) ** 2)), LEAST)
+                influence = share * (u + sign * v) ** 2
+                for each in (u, v):  # scores have the mean square 1
+                    influence = influence - float(np.mean(share * (each**2 + sign * u * v))) * (each**2 - 1)
+                low, high = order_statistics.weighted_mean(influence / square, None, clusters).limits(tail)
+                value = square**0.5
+                below, above = (value * float(np.exp((each - 1) / 2)) for each in (low, high))
+                observed, predicted = float(np.mean(u * v)), float(r.mean())
+                told = observed, predicted + ((predicted - observed) / draws if draws else 0.0)  # without the target
+                found.append(PairFactor((first, second), side, value, below, above, *told))
+        return found

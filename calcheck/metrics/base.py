@@ -401,5 +401,5 @@ def inapplicable_reason(metric: type[Metric[Any]], rows: Predictions) -> str:
         return "needs one target per input, but there are several"
     targets = 1 if rows.predictive is None else rows.predictive.targets
     if targets > 1 and not info.several_targets:
-        return f"needs a single target column, but there are {targets}"
+        return f"needs a single target column, but there are {targets}: pass --only TARGET"
     return ""

@@ -55,7 +55,7 @@ def perfect_mean_square(predictive: Predictive) -> Values | float:
 def require_single_target(predictive: Predictive, y: Values) -> None:
     """Raise unless there is one target per row."""
     if predictive.targets > 1 or y.size != len(y):
-        raise DataError("recalibration needs one target per row")
+        raise DataError("recalibration needs one target per row: pass --only TARGET for one of several")
 
 
 def require_different_errors(rows: Predictions) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from calcheck.core.number_text import format_p, percent
 from calcheck.render import numbers_and_notes as words
 from calcheck.report import Gate, Input, Overall, Report, Result, rejects
-from calcheck.report.conclusion import Conclusion, Effect, Power
+from calcheck.report.conclusion import Answered, Conclusion, Effect, OutputConclusion, Power
 
 Emphasis = Literal["", "strong", "best", "second", "pass", "fail", "undecided", "none"]
 Mark = tuple[Literal["best", "second"], str]
@@ -244,7 +244,7 @@ OUTCOMES: dict[str, Emphasis] = {
 }
 QUESTION = "Can the uncertainties be trusted?"
 ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "not-shown": "undecided"}
-DECIDING = ("size", "bias")  # Topics whose intervals must be within the tolerance
+DECIDING = ("size", "bias", "correlation")  # Topics whose intervals must be within the tolerance
 DIGITS = 2  # Significant digits of a number of rows
 RANKS = {"change": 5, "p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
@@ -270,7 +270,7 @@ def report_document(report: Report, *, brief: bool = False) -> Document:
 
 
 def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
-    detailed = len(report.results) == 1 and not report.gates
+    detailed = len(report.results) == 1 and not report.gates and not report.outputs
     yield source(report.input)
     if report.conclusion is not None:
         yield with_region(answer(report.conclusion), report)
@@ -287,6 +287,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     results = [result for result in report.results if "group" not in result.slice]
     if results:
         yield overview(results)
+    yield from _output_blocks(report)
     if groups := [result for result in report.results if "group" in result.slice]:
         yield group_table(groups)
     if detailed:
@@ -298,13 +299,24 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     yield from note_blocks(words.notes(report))
 
 
+def _output_blocks(report: Report) -> Iterator[Block]:
+    """Yield the answer and the metrics of each of several targets."""
+    for name, own in report.of_outputs().items():
+        if own.conclusion is not None:
+            yield with_region(answer_to(name, own.conclusion, _terms(own.conclusion)), own)
+            yield from power_tables(own.conclusion)
+        if own.results:
+            yield replace(overview(own.results), title="" if own.conclusion else name)
+            yield from extreme_rows(own.results)
+
+
 def _doubts(report: Report) -> list[str]:
     """Return the notes without which the answer misleads: rows depend on each other."""
     texts = (message.text for result in report.results for message in result.warnings if message.code in DOUBTS)
     return list(dict.fromkeys(texts))
 
 
-def _terms(conclusion: Conclusion) -> str:
+def _terms(conclusion: Answered) -> str:
     """Return what the answer is about: the tolerance, what limits a yes, and how many rows would show one."""
     if conclusion.tolerance is None:
         return ""
@@ -313,9 +325,12 @@ def _terms(conclusion: Conclusion) -> str:
         level = percent(conclusion.level or 0.0)
         words = {"at-level": f"at {level}", "on-average": "on average", "as-tested": "as far as tested"}
         return ", ".join(["", f"within {tolerance}", *(words[each] for each in conclusion.qualifiers)])
+    outputs: Sequence[OutputConclusion] = getattr(conclusion, "outputs", ())
+    names = [each.name for each in outputs if each.answer == conclusion.answer]
     if conclusion.answer == "no":
-        return f": {_listed([each.topic for each in conclusion.effects if each.within is False])}"
-    topics = [each.topic for each in conclusion.effects if each.topic in DECIDING and each.within is None]
+        return f": {_listed([*names, *(each.topic for each in conclusion.effects if each.within is False)])}"
+    undecided = (each for each in conclusion.effects if each.topic in DECIDING and each.within is None)
+    topics = names + [each.topic for each in undecided if each.value is not None or not outputs]
     found = f": {_listed(topics)} decide{'s' * (len(topics) == 1)}" if topics else ""
     if conclusion.rows_needed is None:
         return f"{found}, the estimate is not within {tolerance}" if topics else ""
@@ -340,14 +355,27 @@ def with_region(told: Answer, report: Report) -> Answer:
     return told if region is None else replace(told, effects=(*told.effects, ("where", Cell(region.text, "strong"))))
 
 
+def _answer_cell(conclusion: Answered, after: str) -> Cell:
+    """Return an answer in capital letters, and a text after it."""
+    return Cell(conclusion.answer.upper().replace("-", " "), ANSWERS[conclusion.answer], after)
+
+
+def _output_cell(conclusion: OutputConclusion) -> Cell:
+    """Return the answer for one of several targets, and why it is no."""
+    told = _answer_cell(conclusion, _terms(conclusion))
+    why = "; ".join(each.text for each in conclusion.effects if each.within is False)
+    return Cell(". ".join(filter(None, (told.text + told.after, why))), "strong" if why else "")
+
+
 def answer_to(question: str, conclusion: Conclusion, after: str = "") -> Answer:
     """Return a conclusion as the answer to a question, with a text after it; local biases as far as there are any."""
-    told = Cell(conclusion.answer.upper().replace("-", " "), ANSWERS[conclusion.answer], after)
+    told = _answer_cell(conclusion, after)
     shown = [each for each in conclusion.effects if each.kind != "bias" or (each.low or 0.0) > 0]
     by_topic: dict[tuple[str, int], list[Effect]] = {}
     for place, each in enumerate(shown):
         by_topic.setdefault((each.topic, 0 if each.kind else place), []).append(each)
-    effects = tuple((topic, _sentences(own)) for (topic, _), own in by_topic.items())
+    outputs = ((each.name, _output_cell(each)) for each in getattr(conclusion, "outputs", ()))
+    effects = (*outputs, *((topic, _sentences(own)) for (topic, _), own in by_topic.items()))
     if expected := [each for each in conclusion.power if each.sets is None]:
         called = ", and a ".join(f"{each.text} in {_percent_of_sets(each)} of data sets" for each in expected)
         effects += (("power", Cell(f"these rows would show a {called}", "none")),)

@@ -17,12 +17,12 @@ def render_json(report: "DataclassInstance") -> str:
 
 
 def fields_of(record: "DataclassInstance") -> Any:
-    """Return a dataclass as JSON types; curves are absent if there are none."""
+    """Return a dataclass as JSON types; curves, and answers for several targets, are absent if there are none."""
     return to_plain(asdict(record, dict_factory=_present))
 
 
 def _present(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in fields if value or name != "curves"}
+    return {name: value for name, value in fields if value or name not in ("curves", "outputs")}
 
 
 def to_plain(value: Any) -> Any:

@@ -137,7 +137,7 @@ def report_picture(report: Report) -> Picture:
 
 
 ROOM = 1.6  # How far axes extend at least, relative to the tolerance
-NO_ERRORS = ("size", "shape")  # Topics of which the picture has the factors
+NO_ERRORS = ("size", "shape", "correlation")  # Topics of which the picture has the factors
 BARS = "Bars: 90 % intervals. Local errors have no upper limit: their bars begin at what they are at least."
 
 
@@ -156,21 +156,29 @@ def answer_picture(report: Report) -> Picture | None:
     found = report.conclusion
     if found is None or found.tolerance is None:
         return None
+    outputs = report.of_outputs() or {"": report}
+    panels = tuple(chain.from_iterable(_answer_panels(each, name) for name, each in outputs.items()))
+    told = answer(found)
+    title = f"{told.question} {told.answer.text}{told.answer.after}"
+    return Picture(panels, title, BARS, title) if panels else None
+
+
+def _answer_panels(report: Report, name: str) -> Iterator[Panel]:
+    """Yield the panels of the factors and of the errors of a target, with its name if there are several."""
+    found = report.conclusion
+    if found is None or found.tolerance is None:
+        return
     t, wide = found.tolerance, 1 + found.tolerance
     size = next((each for each in found.effects if each.topic == "size"), None)
     factors = [_factor_line(each, size if each.level == found.level else None) for each in found.factors]
     shown = [each for each in found.effects if each.kind != "bias" or (each.low or 0.0) > 0]
     errors = [_error_line(each) for each in shown if each.value is not None and each.topic not in NO_ERRORS]
-    name = f"{percent(t, 1)} tolerance"
+    tolerance, before = f"{percent(t, 1)} tolerance", f"{name} · " if name else ""
     times = Axis("times as wide", log=_is_wide([each.value for each in factors]), low=wide**-ROOM, high=wide**ROOM)
     error = Axis("predicted std", low=-ROOM * t, high=ROOM * t)
-    panels = (
-        *_panel_of(factors, Bars([1 / wide], [wide], (), (), name), times, 1.0, "needed width of intervals, by level"),
-        *_panel_of(errors, Bars([-t], [t], (), (), name), error, 0.0, "mean error, and local errors"),
-    )
-    told = answer(found)
-    title = f"{told.question} {told.answer.text}{told.answer.after}"
-    return Picture(panels, title, BARS, title) if panels else None
+    width, mean = f"{before}needed width of intervals, by level", f"{before}mean error, and local errors"
+    yield from _panel_of(factors, Bars([1 / wide], [wide], (), (), tolerance), times, 1.0, width)
+    yield from _panel_of(errors, Bars([-t], [t], (), (), tolerance), error, 0.0, mean)
 
 
 def _factor_line(each: WidthFactor, size: Effect | None) -> _Line:

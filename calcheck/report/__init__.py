@@ -2,12 +2,20 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Any, Literal
 
 from calcheck.errors import Message  # stored reports are read by the types of fields
-from calcheck.report.conclusion import ADDED, BestModel, Conclusion, Direction, WorstRegion
+from calcheck.report.conclusion import (
+    ADDED,
+    Answered,
+    BestModel,
+    Conclusion,
+    Direction,
+    OutputConclusion,
+    WorstRegion,
+)
 
 SCHEMA_VERSION = 3
 
@@ -479,6 +487,20 @@ class Report:
     monitor: Monitor | None = field(default=None, metadata=ADDED)
     region: WorstRegion | None = field(default=None, metadata=ADDED)
     best: tuple[BestModel, ...] = field(default=(), metadata=ADDED)
+
+    @property
+    def outputs(self) -> tuple[OutputConclusion, ...]:
+        """The answers and results of each of several targets."""
+        return () if self.conclusion is None else self.conclusion.outputs
+
+    def of_outputs(self) -> "dict[str, Report]":
+        """Return the report of each of several targets, by its name."""
+        names, found = [each.name for each in fields(Answered)], {}
+        for each in self.outputs:
+            own = Conclusion(**{name: getattr(each, name) for name in names})
+            plain = replace(self, skipped=(), gates=(), conclusion=own)
+            found[each.name] = replace(plain, results=each.results, overall=each.overall, region=each.region)
+        return found
 
     @property
     def has_dependent_rows(self) -> bool:

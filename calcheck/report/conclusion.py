@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+import calcheck.report  # of which this is a part
+
 Direction = Literal[
     "too-narrow",
     "too-wide",
@@ -31,6 +33,7 @@ Topic = Literal[
     "time",
     "groups",
     "dependence",
+    "correlation",
     "targets",
     "others",
     "where",
@@ -126,7 +129,7 @@ class Power:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conclusion:
+class Answered:
     """The answer whether the uncertainties can be trusted, and by how much they are off.
 
     Parameters
@@ -148,8 +151,6 @@ class Conclusion:
         By how much the intervals would have to be wider, by level.
     power : tuple of Power
         What these rows could have shown.
-    next : tuple of str
-        Commands that show more.
     """
 
     answer: Literal["yes", "no", "not-shown"]
@@ -160,7 +161,44 @@ class Conclusion:
     effects: tuple[Effect, ...]
     factors: tuple[WidthFactor, ...] = field(default=(), metadata=ADDED)
     power: tuple[Power, ...] = field(default=(), metadata=ADDED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputConclusion(Answered):
+    """The answer for one of several targets by itself, with its metrics.
+
+    Parameters
+    ----------
+    name : str
+        Name of the target.
+    results : tuple of Result
+        The metrics of this target.
+    overall : Overall or None
+        The verdict for all of them.
+    region : WorstRegion or None
+        The region of the inputs where the predictions of this target are worst.
+    """
+
+    name: str
+    results: "tuple[calcheck.report.Result, ...]"
+    overall: "calcheck.report.Overall | None" = None
+    region: "WorstRegion | None" = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conclusion(Answered):
+    """The answer of a report.
+
+    Parameters
+    ----------
+    next : tuple of str
+        Commands that show more.
+    outputs : tuple of OutputConclusion
+        The answers for each of several targets, which the answer combines with the correlation of the targets.
+    """
+
     next: tuple[str, ...] = ()
+    outputs: tuple[OutputConclusion, ...] = field(default=(), metadata=ADDED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
+from calcheck.distributions.joint import JointGaussian
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError
@@ -16,6 +18,7 @@ OWN_DRAWS = 50  # Draws per row of distributions that are not given by draws
 SEED = 0x5EC7  # Of these draws, which depend on the distributions only, so that replicates have the same ones
 BLOCK_VALUES = 1 << 22  # Numbers per block of rows
 DECIMALS = 10  # Of distances of standardized coordinates: equal vectors have equal ones
+MOST = 0.99  # Largest predicted correlation of draws
 
 
 @cached
@@ -119,3 +122,59 @@ PRE_RANKS: dict[str, Callable[[Values], Values]] = {
     "variogram": variogram,
     "multivariate": multivariate_rank,
 }  # Functions of the pooled vectors of rows (k, M, t) that return a number for each vector, (k, M)
+
+
+def rank_scores(rows: Predictions) -> Values:
+    """Return the normal scores of the ranks of the PIT of each target, (n, t), with mean square 1.
+
+    They have the right margins whatever is predicted, so that only the dependence between the targets is left.
+    """
+    y, known = rows.targets(), rows.distributions().load()
+    normal = (known.independent if isinstance(known, JointGaussian) else known).normal()
+    if normal is None:
+        left, right = known.cdf_limits(y)
+        values = (left + right) / 2
+    else:
+        values = (y - normal[0]) / normal[1]
+    return np.stack([_normal_scores(each) for each in values.T], axis=1)
+
+
+def _normal_scores(values: Values) -> Values:
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    scores = sc.ndtri((np.cumsum(counts) - counts / 2)[place] / len(values))
+    return np.asarray(scores / max(float(np.sqrt(np.mean(scores**2))), np.finfo(float).tiny))
+
+
+def predicted_correlations(rows: Predictions) -> Values:
+    """Return the predicted correlations of the pairs j < k of targets, (n, pairs) or (1, pairs) for all rows.
+
+    Those of draws are rank correlations of the draws and the target together, which are the same if these are
+    exchanged, shrunk towards their mean by the variance that so few values have (James-Stein).
+    """
+    known = rows.distributions().load()
+    first, second = np.triu_indices(known.targets, 1)
+    if isinstance(known, JointGaussian):
+        unit = known.cholesky / known.std()[:, :, None]
+        return np.asarray(np.sum(unit[:, first] * unit[:, second], axis=2))
+    if not isinstance(known, Samples):
+        return np.zeros((1, len(first)))
+    n, m, t = known.draws.shape
+    found, size = np.empty((n, len(first))), max(1, BLOCK_VALUES // ((m + 1) * t))
+    for start in range(0, n, size):
+        part = slice(start, start + size)
+        scores = _scores_in_rows(np.concatenate([rows.targets()[part, None], known.draws[part]], axis=1))
+        for pair, (one, other) in enumerate(zip(first, second, strict=True)):
+            found[part, pair] = np.mean(scores[:, :, one] * scores[:, :, other], axis=1)
+    mean = np.clip(found.mean(axis=0), -MOST, MOST)
+    noise = (1 - mean**2) ** 2 / m
+    kept = np.maximum(1 - noise / np.maximum(found.var(axis=0), noise), 0)
+    return np.asarray(np.clip(mean + kept * (found - mean), -MOST, MOST))
+
+
+def _scores_in_rows(pooled: Values) -> Values:
+    """Return normal scores of ranks among the M values of each row and target, (k, M, t), with mean square 1."""
+    from scipy.stats import rankdata
+
+    scores = sc.ndtri((rankdata(pooled, axis=1) - 0.5) / pooled.shape[1])
+    square = np.mean(scores**2, axis=1, keepdims=True)
+    return np.asarray(scores / np.sqrt(np.where(square > 0, square, 1.0)))

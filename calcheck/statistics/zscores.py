@@ -25,7 +25,7 @@ def targets(rows: Predictions) -> Values:
 
 
 def _several(count: int) -> str:
-    return f"one target per row is needed, and there are {count}"
+    return f"one target per row is needed, and there are {count}: pass --only TARGET"
 
 
 @cached

@@ -19,7 +19,10 @@ def report_schema() -> dict[str, Any]:
     """Return the JSON Schema of reports."""
     results = [_result(metric) for metric in (METRICS | TWO_SAMPLE_METRICS).values()]
     items = {"type": "array", "items": {"oneOf": results}}
-    return _titled("calcheck report", Report, schema_version={"const": SCHEMA_VERSION}, results=items)
+    schema = _titled("calcheck report", Report, schema_version={"const": SCHEMA_VERSION}, results=items)
+    conclusion = schema["properties"]["conclusion"]["anyOf"][0]
+    conclusion["properties"]["outputs"]["items"]["properties"]["results"] = {"$ref": "#/properties/results"}
+    return schema
 
 
 def diff_schema() -> dict[str, Any]:

@@ -41,6 +41,8 @@ def answer_gates(report: Report, *, strict: bool = False) -> tuple[Gate, ...]:
         return ()
     gate = evaluate_rule(rules.parse(STRICT if strict else ANSWER), report)
     told = [each.text for each in report.conclusion.effects if each.within is False or each.topic == "dependence"]
+    for output in report.conclusion.outputs:
+        told += [f"{output.name}: {each.text}" for each in output.effects if each.within is False]
     return (replace(gate, message="; ".join([gate.message, *told])),)
 
 
@@ -89,6 +91,8 @@ def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") ->
     A rule that refers to an absent number is always violated. A rule cannot be judged if it is not violated, but would
     be with another verdict in place of one that there is not.
     """
+    if any(_is_of_outputs(name, report) for name in rule.names()):
+        return _worst_gate({name: evaluate_rule(rule, each, level=level) for name, each in report.of_outputs().items()})
     groups: ByGroup = {"": {}, **results_by_group(report.results)}
     parts = _parts_of(report, SliceSummary.from_groups({name: each for name, each in groups.items() if name}))
     names = {str(name): (name, _results_of(name, rule, groups)) for name in rule.names()}
@@ -108,6 +112,23 @@ def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") ->
         values=values,
         judged=judged,
     )
+
+
+def _is_of_outputs(name: rules.Name, report: Report) -> bool:
+    """Return whether a name refers to each of several targets by itself, and to nothing of all of them together."""
+    if not report.outputs or name.group or name.path[:2] == (rules.EFFECTS, "correlation"):
+        return False
+    if name.head in rules.PARTS:
+        return name.head in (rules.EFFECTS, rules.REGION)
+    return all(name.head != each.metric for each in report.results)
+
+
+def _worst_gate(gates: Mapping[str, Gate]) -> Gate:
+    """Return the gate of the first target that violates a rule, else of the first that is not judged, else of all."""
+    wrong = [name for name, each in gates.items() if each.judged and not each.passed]
+    name = (wrong or [name for name, each in gates.items() if not each.judged] or list(gates))[0]
+    told = wrong or list(gates)
+    return replace(gates[name], message="; ".join(f"{each}: {gates[each].message}" for each in told))
 
 
 def _parts_of(report: Report, summary: SliceSummary) -> Parts:

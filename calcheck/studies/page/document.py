@@ -164,10 +164,12 @@ class ModelReport:
     predictions: RowIntervals | None = None  # Intervals of some rows
     worst: Sequence[dict[str, Any]] = ()  # Rows with the largest errors for their uncertainties
     recalibration: tuple[page.PageBlock, ...] = ()  # A correction that was fitted to other rows, with its report
+    outputs: "tuple[ModelReport, ...]" = ()  # The same about each of several targets
 
 
 def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = True) -> page.Page:
-    """Return the page of one or several models."""
+    """Return the page of one or several models, and of each of their targets if there are several."""
+    files, models = models, [each for model in models for each in (model, *model.outputs)]
     how, where = page.Section("How", tuple(_how(models))), _of_each("Where", models, _where, beside=True)
     sections = (
         _of_each("Answer", models, _answer, beside=True),
@@ -181,18 +183,18 @@ def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = 
         _of_each("Recalibration", models, lambda model: model.recalibration),
         _of_each("Predictions", models, _predictions),
         _of_each("Worst rows", models, _worst),
-        _of_each("Settings", models, _settings),
+        _of_each("Settings", files, _settings),
         page.Section("Definitions", (_definitions(models),)),
         page.Section("Command", (documents.Paragraph(command),) if command else ()),
     )
     shown = tuple(section for section in sections if section.blocks)
     stated = os.environ.get("SOURCE_DATE_EPOCH", "")  # For builds that are reproduced
     today = datetime.fromtimestamp(int(stated), UTC) if stated.isdecimal() else datetime.now(UTC)
-    about = " · ".join([f"{today:%-d %B %Y}", *map(_about, models)])
+    about = " · ".join([f"{today:%-d %B %Y}", *map(_about, files)])
     blocks: list[page.PageBlock] = [page.Contents(about, tuple(section.title for section in shown))]
     blocks += [*(shown if legend else page.without_legends(shown))]
-    blocks += [page.Data("report", page.report_data(each.report)) for each in models]
-    title = f"calcheck: {', '.join(each.name for each in models)}"
+    blocks += [page.Data("report", page.report_data(each.report)) for each in files]
+    title = f"calcheck: {', '.join(each.name for each in files)}"
     return page.Page(title, tuple(blocks), models[0].report.calcheck)
 
 
@@ -232,7 +234,7 @@ def _answer(model: ModelReport) -> Iterator[page.PageBlock]:
         return
     told = documents.with_region(documents.answer(report.conclusion), report)
     yield replace(told, effects=(), commands=())
-    picture = answer_picture(report)
+    picture = None if report.outputs else answer_picture(report)
     places = tuple(each for each in told.effects if each[0] == "where")
     rest = replace(told, question="", effects=places)
     yield page.Row(
@@ -387,6 +389,12 @@ def model_report(
     used: Collection[str] = (),
 ) -> ModelReport:
     """Return what a page shows of a model."""
+    outputs = tuple(
+        model_report(each, own, evaluated.output(each), run, inputs=inputs, plot_by=plot_by, used=used)
+        for each, own in report.of_outputs().items()
+    )
+    if outputs:
+        return ModelReport(name, report, outputs=outputs)
     rows = evaluated.shown
     if rows is None:
         return ModelReport(name, report, no_map=IN_BATCHES)
@@ -421,6 +429,11 @@ class EvaluatedRows:
         self.shown: Predictions | None = None
         self.inside: Mask | None = None  # (n,), which rows are in the worst region
         self._worst: dict[str, list[dict[str, Any]]] = {}
+        self._outputs: dict[str, EvaluatedRows] = {}
+
+    def output(self, name: str) -> "EvaluatedRows":
+        """Return the same about one of several targets, by its name; these if there is none."""
+        return self._outputs.setdefault(name, EvaluatedRows()) if name else self
 
     def take(self, metric: Metric[Any], shown: Predictions, rows: RowResults) -> None:
         """Take the results of one metric."""

@@ -318,7 +318,7 @@ class SearchedRows:
             msg = f"a search needs the whole distribution of each row, which the file does not state: {remedy}"
             raise DataError(msg)
         if predictive.targets > 1 or self.rows.repeated:
-            raise DataError("a search needs one target per row")
+            raise DataError("a search needs one target per row: pass --only TARGET for one of several")
         self.simulation = NullSimulator(self.rows, run)
         if cannot_reject(len(self.simulation), "greater", run.confidence):
             msg = f"{len(self.simulation)} replicates cannot show a fault at a confidence of {run.confidence:g}"

@@ -1,0 +1,102 @@
+"""Evaluation of several targets: each by itself, and how they depend on each other."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import methodcaller
+from typing import Any
+
+from calcheck.conclusion import Key, combine
+from calcheck.conclusion.decision import Estimate
+from calcheck.conclusion.effects import correlation_text
+from calcheck.core.number_text import format_p
+from calcheck.evaluation import Answer, Evaluated, Fitted, PlaceSink, ReportRequest, Sink, evaluate, topics_of
+from calcheck.execution.run import Run
+from calcheck.inference.p_values_and_verdicts import topic_p_values
+from calcheck.metrics._targets import DependenceFactor
+from calcheck.metrics.base import Metric
+from calcheck.predictions import MappedSource, Source
+from calcheck.report import Report, Skipped, rejects
+from calcheck.report.conclusion import Effect
+
+Sinks = Callable[[str], tuple[Sink | None, PlaceSink | None]]
+TOGETHER = ""  # Name of all targets together
+CORRELATION: Key = ("correlation", None)
+
+
+@dataclass(frozen=True)
+class JointAnswer(Answer):
+    """The answer about several targets: how they depend on each other."""
+
+    def metrics(self, source: Source, run: Run) -> list[Metric[Any]]:  # noqa: ARG002 - the same for all
+        """Return the factor of sums and differences."""
+        return [DependenceFactor()]
+
+
+def evaluate_outputs(
+    source: Source, metrics: Sequence[Metric[Any]], *, run: Run, sinks: Sinks | None = None, **given: Any
+) -> Report:
+    """Return a report as :func:`.evaluate`; several targets are evaluated each by itself, too.
+
+    ``sinks`` returns the sinks of the results of rows, and of the worst region, of the target of a name.
+    """
+    names, sinks = output_names(source), sinks or (lambda _: (None, None))
+    sink, places = sinks(TOGETHER)
+    if not names:
+        return evaluate(source, metrics, run=run, sink=sink, places=places, **given)
+    run = replace(run, keep_rows=bool(sink or given.get("worst") or given.get("best")))
+    request = ReportRequest(run, sink=sink, **given)
+    answer = request.answer or Answer()
+    request = replace(request, answer=answer)
+    joint = replace(request, answer=JointAnswer(answer.tolerance)).evaluate(
+        source, [each for each in metrics if each.info.several_targets]
+    )
+    parts = {}
+    for place, name in enumerate(names):
+        sink, places = sinks(name)
+        own = MappedSource(source, methodcaller("of_target", place))
+        parts[name] = replace(request, sink=sink, places=places).evaluate(own, metrics)
+    return _combined(request, joint, parts)
+
+
+def _combined(request: ReportRequest, joint: Evaluated, parts: Mapping[str, Evaluated]) -> Report:
+    """Return the report of all targets; p-values are adjusted for the topics of all of them."""
+    topics = {(name, key): each for name, part in parts.items() for key, each in topics_of(part.behind).items()}
+    factor = next((each for each in joint.behind if not isinstance(each, Skipped)), None)
+    p_values = topic_p_values(topics | ({} if factor is None else {(TOGETHER, CORRELATION): [factor]}))
+    reports = {
+        name: request.concluded(part, {key: p for (owner, key), p in p_values.items() if owner == name}, len(parts))
+        for name, part in parts.items()
+    }
+    skipped = dict.fromkeys(each for report in (joint.report, *reports.values()) for each in report.skipped)
+    searched = any("region_searched" in report.settings for report in reports.values())
+    settings = joint.report.settings | ({"region_searched": True} if searched else {})
+    report = replace(joint.report, settings=settings, skipped=tuple(skipped))
+    effect, limits = _correlation(request, joint, factor, tuple(parts), p_values.get((TOGETHER, CORRELATION)))
+    return combine(report, reports, effect, limits, (request.answer or Answer()).tolerance)
+
+
+def _correlation(
+    request: ReportRequest, joint: Evaluated, factor: Fitted | None, names: Sequence[str], p: float | None
+) -> tuple[Effect, tuple[float, float] | None]:
+    """Return the effect of the dependence between targets, and limits that contain the factors of all their pairs."""
+    if factor is None or (request.answer and request.answer.weights):
+        reasons = [each.reason for each in joint.behind if isinstance(each, Skipped)]
+        reason = reasons[0] if reasons else "rows depend on each other" if factor is None else "it has no weighted form"
+        return Effect(topic="correlation", text=f"not tested: {reason}"), None
+    tail, rows = 1 - request.run.confidence, joint.source.predictions()
+    pairs = DependenceFactor().pairs(factor.fit, rows, tail, joint.clusters)
+    worst = max(pairs, key=lambda each: each.distance)
+    estimate = Estimate("correlation", worst.value, worst.low, worst.high, p)
+    targets = [names[place] for place in worst.targets]
+    text = correlation_text(targets, worst.side, estimate, worst.observed, worst.predicted)
+    text += f" (p {format_p(p)})" if p is not None and rejects(p, request.run.confidence) else ""
+    effect = Effect(topic="correlation", value=worst.value, low=worst.low, high=worst.high, p=p, text=text)
+    return effect, (min(each.low for each in pairs), max(each.high for each in pairs))
+
+
+def output_names(source: Source) -> tuple[str, ...]:
+    """Return the names of several targets; none for one, and for several targets per input."""
+    rows = source.predictions()
+    if rows.predictive is None or rows.y is None or rows.repeated or rows.predictive.targets == 1:
+        return ()
+    return tuple(source.target_name(place) for place in range(rows.predictive.targets))
