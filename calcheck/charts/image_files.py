@@ -31,6 +31,7 @@ CIRCLE = re.compile(
 )
 DECIMALS = re.compile(r"(\.\d\d)\d+(?![\de])")
 RESOURCES = re.compile(rb"(?:^ +/[A-Za-z]+\d+ \d+ 0 R\n)+", re.MULTILINE)  # of a page in PDF
+REGION = "region"  # Name of the signal that holds the selected region
 
 
 def require_image(path: str) -> None:
@@ -97,9 +98,6 @@ def _with_own_identifiers(text: str) -> str:
 
 def _suffix(path: str) -> str:
     return PurePath(path).suffix.lower()
-
-
-REGION = "region"  # Name of the signal that holds the selected region
 
 
 def selectable(spec: Spec) -> Spec:

@@ -27,6 +27,7 @@ OWN, SHARED, TABLE = "calcheck.toml", "pyproject.toml", "tool.calcheck"
 GATES = "gates"
 RENAMED = {"tolerance": "landmark-error"}  # Options of metrics that had another name, by that name
 LARGEST_BYTES = 1 << 20
+FILE, NO_FILE = f"{PREFIX}_CONFIG", f"{PREFIX}_NO_CONFIG"
 
 
 @dataclass(frozen=True)
@@ -112,9 +113,6 @@ def _called(path: Path) -> str:
         return min(os.path.relpath(path), str(path), key=len)
     except (OSError, ValueError):  # the working directory was deleted or is on another drive
         return str(path)
-
-
-FILE, NO_FILE = f"{PREFIX}_CONFIG", f"{PREFIX}_NO_CONFIG"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,10 @@
 
 import re
 
+DOCTYPE = "<!doctype html"
+ELEMENT = '<script type="application/json" data-kind="{kind}">{content}</script>'
+END = "</script>"
+
 
 def strip_control(text: str) -> str:
     r"""Return text with control characters escaped, so that names from a file cannot control the terminal.
@@ -24,11 +28,6 @@ def protect(text: str) -> str:
     '=cmd|A1 ''=cmd|A1 a = b
     """
     return re.sub(COMPUTED, r"'\1", text)
-
-
-DOCTYPE = "<!doctype html"
-ELEMENT = '<script type="application/json" data-kind="{kind}">{content}</script>'
-END = "</script>"
 
 
 def embed(kind: str, content: str) -> str:

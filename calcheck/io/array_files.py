@@ -22,6 +22,14 @@ from calcheck.typing import AnyArray
 NPY_MAGIC, SUFFIX = b"\x93NUMPY", ".npy"
 ZIP, ZIP_END, ZIP_END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # Starts of an archive and of its end; size of the end
 VECTORS_OF_DRAWS = 3  # Number of axes: rows, draws, targets
+LENGTH_BYTES = 8  # Size of the header length, little-endian
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?"}  # bfloat16: the upper half of a float32
+TYPES |= {f"{sign}{bits}": f"<{sign.lower()}{bits // 8}" for sign in "IU" for bits in (8, 16, 32, 64)}
+PREDICTED, OBSERVED = "posterior_predictive", "observed_data"
+DRAW_AXES = ("chain", "draw")
+HDF5_SIGNATURE = 8  # Bytes before the version of the superblock
+END_PLACES = {0: 40, 1: 44, 2: 28, 3: 28}  # of the length of the file, with 8 bytes, by version of the superblock
+SIZE_PLACES = {0: 13, 1: 13, 2: 9, 3: 9}  # of the number of bytes of an address
 
 
 class ArrayTable:
@@ -118,11 +126,6 @@ def _column(values: AnyArray) -> pa.Array:
     return list_column(values)
 
 
-LENGTH_BYTES = 8  # Size of the header length, little-endian
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?"}  # bfloat16: the upper half of a float32
-TYPES |= {f"{sign}{bits}": f"<{sign.lower()}{bits // 8}" for sign in "IU" for bits in (8, 16, 32, 64)}
-
-
 def safetensors_table(file: File) -> ArrayTable:
     """Open a file of tensors as columns, with rows along the first axis; a single tensor is the embedding."""
     content = file.content()
@@ -148,13 +151,6 @@ def _tensor(name: str, details: Any, body: bytes) -> AnyArray:
     if kind == "BF16":
         return (values.astype(np.uint32) << 16).view(np.float32)
     return values
-
-
-PREDICTED, OBSERVED = "posterior_predictive", "observed_data"
-DRAW_AXES = ("chain", "draw")
-HDF5_SIGNATURE = 8  # Bytes before the version of the superblock
-END_PLACES = {0: 40, 1: 44, 2: 28, 3: 28}  # of the length of the file, with 8 bytes, by version of the superblock
-SIZE_PLACES = {0: 13, 1: 13, 2: 9, 3: 9}  # of the number of bytes of an address
 
 
 def netcdf_table(file: File) -> ArrayTable:

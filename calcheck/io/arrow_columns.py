@@ -12,6 +12,13 @@ from calcheck.core.validation import require
 from calcheck.errors import DataError, ValuesError
 from calcheck.typing import AnyArray, Floats, Values
 
+MOMENT = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.0+)?$"
+MIDNIGHT = "T00:00:00"
+ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # Texts for a missing number
+BATCH_ROWS = 1 << 17  # Maximum rows per batch
+BATCH_BYTES = 1 << 26  # Maximum bytes per batch
+MAX_BLOCK = (1 << 31) - 1  # Maximum block size of pyarrow, in bytes
+
 
 class _Compute:
     """The functions of :mod:`pyarrow.compute`, which is imported on first use: importing it takes 30 ms."""
@@ -40,11 +47,6 @@ class ReadLimits:
     # at either minimum
     partition_rows: int = 1 << 16
     partition_bytes: int = 1 << 26
-
-
-MOMENT = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.0+)?$"
-MIDNIGHT = "T00:00:00"
-ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # Texts for a missing number
 
 
 def is_vector(kind: pa.DataType) -> bool:
@@ -351,10 +353,6 @@ def _values(text: str) -> list[float]:
     return [float(value) for value in values]
 
 
-BATCH_ROWS = 1 << 17  # Maximum rows per batch
-BATCH_BYTES = 1 << 26  # Maximum bytes per batch
-
-
 @dataclass(frozen=True, eq=False)
 class MemoryTable:
     """A table in memory; its batches are views without a copy."""
@@ -378,6 +376,3 @@ class MemoryTable:
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * len(table) // max(1, table.nbytes)))
         for start in range(0, max(len(table), 1), rows):
             yield table.slice(start, rows)
-
-
-MAX_BLOCK = (1 << 31) - 1  # Maximum block size of pyarrow, in bytes

@@ -31,6 +31,9 @@ from calcheck.typing import AnyArray, Floats, Mask
 
 NO_ROWS = "every row has a missing number, so --nan-policy omit leaves no rows"
 LIMITS = ("lower", "upper")
+MIN_ROWS = 20  # Minimum rows to check: fewer rows may be equal by chance
+MAX_RUNS = 4  # Maximum number of appended runs that are detected
+NARROW_BYTES = 32  # Distributions with at most this many bytes of parameters per row are always loaded
 
 
 def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:
@@ -67,10 +70,6 @@ def _runs(table: ParquetTable, limits: ReadLimits) -> list[tuple[int, ...]]:
             runs.append(groups)
             groups = ()
     return [*runs[:-1], (*(runs[-1] if runs else ()), *groups)]
-
-
-MIN_ROWS = 20  # Minimum rows to check: fewer rows may be equal by chance
-MAX_RUNS = 4  # Maximum number of appended runs that are detected
 
 
 def require_no_rerun(rows: Predictions) -> Predictions:
@@ -290,9 +289,6 @@ class Scan:
             return DataError(message(rows))
         file, start = self.layout.table.origin(rows[0] - self.start)
         return FileError(f"{file.name}: {message([row - self.start - start for row in rows])}")
-
-
-NARROW_BYTES = 32  # Distributions with at most this many bytes of parameters per row are always loaded
 
 
 def load_all(scan: Scan) -> tuple[Predictions, Scan]:

@@ -37,6 +37,8 @@ SHAPE_UNKNOWN = (
     "the file does not state the error distribution: p-values and the score of a perfect model assume a normal one"
     " (pass --error-dist normal or --error-dist t6)"
 )
+DF = 6.0  # Degrees of freedom of Student-t errors: typical tails of machine-learning errors [ZMS]
+REMEDY = "Pass --min-std X to raise them to X."
 
 
 @dataclass(frozen=True)
@@ -294,10 +296,6 @@ def pattern_of(columns: tuple[str, ...], names: list[str]) -> str | None:
         if {name for name in names if fnmatchcase(name, pattern)} == set(columns):
             return pattern
     return None
-
-
-DF = 6.0  # Degrees of freedom of Student-t errors: typical tails of machine-learning errors [ZMS]
-REMEDY = "Pass --min-std X to raise them to X."
 
 
 def columns_read(roles: Roles, also: Iterable[str] = ()) -> list[str]:

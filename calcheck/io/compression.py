@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import lzma
 
 COMPRESSED_CHUNK = 1 << 20  # Bytes read or decompressed at a time
+CHUNK = 1 << 24  # Bytes read at a time
+COPIES = 3  # Peak number of copies in memory
 
 
 def compression_errors() -> tuple[type[Exception], ...]:
@@ -73,10 +75,6 @@ class _Streams(io.RawIOBase):
             self._left = b""
         view[: len(data)] = data
         return len(data)
-
-
-CHUNK = 1 << 24  # Bytes read at a time
-COPIES = 3  # Peak number of copies in memory
 
 
 def read_pipe(name: str, stream: BinaryIO) -> bytes:

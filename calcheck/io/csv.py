@@ -20,6 +20,11 @@ from calcheck.io.files import File
 CELL = r'(?:\A(?:\xef\xbb\xbf)?|[\n\r{0}])("(?:[^"]++|"")*+)("?)([^\n\r{0}]?)'  # a quoted cell, and what follows it
 QUOTED_CHUNK = 1 << 24  # Bytes searched at a time
 SHOWN = 40  # Maximum characters of a cell in a message
+LEADING_ZERO = r"^[+-]?0[0-9]"
+OTHERS = ("\t", ";", "|", ",")  # Delimiters to try if the expected one is absent
+DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
+HEADER_ROWS = 3  # Maximum header lines (pandas MultiIndex)
+BEGINNING = 1 << 20  # Bytes searched for the header
 
 
 def rows_are_lines(content: bytes, rows: int) -> bool:
@@ -105,13 +110,6 @@ def is_number_text(text: str | bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-LEADING_ZERO = r"^[+-]?0[0-9]"
-OTHERS = ("\t", ";", "|", ",")  # Delimiters to try if the expected one is absent
-DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
-HEADER_ROWS = 3  # Maximum header lines (pandas MultiIndex)
-BEGINNING = 1 << 20  # Bytes searched for the header
 
 
 def table_of(content: bytes, delimiter: str) -> pa.Table:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Index, Series
 
 LIBRARY_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError)
+Columns = dict[str, pa.Array | pa.ChunkedArray]
 
 
 def is_frame(values: Any) -> TypeGuard[DataFrame]:
@@ -175,9 +176,6 @@ def _nested_list(cell: Any) -> Any:
     if hasattr(cell, "detach") or isinstance(cell, np.ndarray):
         return _array_of(cell).tolist()
     return [_nested_list(item) for item in cell] if isinstance(cell, (list, tuple)) else cell
-
-
-Columns = dict[str, pa.Array | pa.ChunkedArray]
 
 
 @dataclass(frozen=True, eq=False)

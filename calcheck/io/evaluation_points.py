@@ -13,6 +13,8 @@ from calcheck.io.files import STDIN, AnyFile, resolve
 from calcheck.io.tables import open_table
 from calcheck.predictions import InMemory, Predictions, Source
 
+MOST_POINTS = 1_000_000  # maximum number of evaluation points
+
 
 def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
     """Return a source for the inputs of another file, to compare with those of a source."""
@@ -72,9 +74,6 @@ def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | Non
         msg = f"{flag} {name} names a column, but --inputs already selects the columns {options.inputs} to compare"
         raise OptionError(msg)
     return path, column
-
-
-MOST_POINTS = 1_000_000  # maximum number of evaluation points
 
 
 def require_grid(grid: int, *, at: bool) -> None:

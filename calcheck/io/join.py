@@ -26,6 +26,10 @@ Pairs: TypeAlias = tuple[tuple[str, str], ...]  # Names of key columns in one fi
 ValuesOf: TypeAlias = Callable[[str], pa.ChunkedArray]  # Returns one column of the predictions, as text
 Reader: TypeAlias = "Callable[[pa.ChunkedArray, str], Floats]"
 SEPARATOR = "\x1f"  # Separates the parts of a composite key
+REMEDY = "Name other keys (--join-on for --truth, --id for --embedding), or drop these rows (--nan-policy omit)"
+INDEX = ("", "Unnamed: 0", "__index_level_0__")  # Names that pandas gives its index in files
+OUTPUT = ("output_type", "output_type_id")  # Columns of hubverse output types
+HUB_VALUE = "value"  # Column of targets in hubverse files
 # Arrow matches keys as text, because their types may differ. For a million keys, pandas.merge on the same text takes up
 # to three times the time and 300 MiB more.
 
@@ -101,12 +105,6 @@ def format_key(columns: list[str], key: Any) -> str:
     return ", ".join(
         f"{name or 'the first column'}={part!r}" for name, part in zip(columns, key.split(SEPARATOR), strict=True)
     )
-
-
-REMEDY = "Name other keys (--join-on for --truth, --id for --embedding), or drop these rows (--nan-policy omit)"
-INDEX = ("", "Unnamed: 0", "__index_level_0__")  # Names that pandas gives its index in files
-OUTPUT = ("output_type", "output_type_id")  # Columns of hubverse output types
-HUB_VALUE = "value"  # Column of targets in hubverse files
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,8 @@ KEY_COLUMNS = frozenset(
     )
 )  # Names of columns of keys, also with _id, _name or _number at the end
 ENDS = ("_id", "_name", "_number", "id")
+OBSERVED = ("target", "obs", "observed", "observation", "measured", "measurement")
+UNCERTAIN = ("err", "error", "unc", "uncertainty", "sigma", "std", "sd", "stderr", "noise")
 
 
 def grouping_columns(schema: pa.Schema) -> list[str]:
@@ -339,10 +341,6 @@ class _Finder:
             names = f"{column_roles.list_names(embedding)!r} and {column_roles.list_names(inputs)!r}"
             raise DataError(f"there are an embedding and inputs, {names}. Pass --embedding or --inputs")
         return (inputs, False) if inputs else (embedding, True)
-
-
-OBSERVED = ("target", "obs", "observed", "observation", "measured", "measurement")
-UNCERTAIN = ("err", "error", "unc", "uncertainty", "sigma", "std", "sd", "stderr", "noise")
 
 
 def measurement_errors(names: Iterable[str], target: tuple[str, ...]) -> list[str]:

@@ -25,6 +25,8 @@ from calcheck.io.files import ANY_JSON, TEXT, AnyFile, File, Files, PartitionFil
 from calcheck.io.json_lines import json_lines_table
 from calcheck.io.parquet import ParquetTable
 
+INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # numbers with a leading zero stay text
+
 
 class Table(Protocol):
     """An open table: the schema is known, rows are read on demand."""
@@ -97,9 +99,6 @@ def _readable(name: str, reading: str) -> Iterator[None]:
         hint = "" if reading in TEXT else ". Is it truncated, or of another format?"
         called = "JSON" if suffix_of(name) == ANY_JSON else reading
         raise FileError(f"{name} is not a readable {called} file ({reason}){hint}") from error
-
-
-INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # numbers with a leading zero stay text
 
 
 def open_table(file: AnyFile) -> Table:

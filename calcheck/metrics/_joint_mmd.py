@@ -35,6 +35,11 @@ NARROW_KERNEL = "the input kernel is too narrow"
 EPSILON = 0.1  # default weight of the kernel without features
 EXACT_ROWS = 20_000  # maximum rows for exact sums over pairs of rows
 SumsT = TypeVar("SumsT", bound="GramSums | RidgeNorms")
+SAMPLE = "sample"  # column with the sample of each row: 0 for the first, 1 for the second
+MIN_ROWS = 2  # minimum rows per sample
+OfSamplesT = TypeVar("OfSamplesT", bound="OfSamples")
+COPIES = 3  # number of n x n matrices in memory
+NO_INTERVAL = "resampling repeats rows, which adds noise to both samples"
 
 
 @dataclass(frozen=True)
@@ -266,10 +271,6 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         raise NotImplementedError
 
 
-SAMPLE = "sample"  # column with the sample of each row: 0 for the first, 1 for the second
-MIN_ROWS = 2  # minimum rows per sample
-
-
 def first_sample(rows: Predictions, metric: str) -> Mask:
     """Return which rows belong to the first sample, (n,)."""
     if SAMPLE not in rows.columns:
@@ -280,11 +281,6 @@ def first_sample(rows: Predictions, metric: str) -> Mask:
     if fewest < MIN_ROWS:
         raise DataError(f"{metric} needs two samples of at least {MIN_ROWS} rows, but one has {fewest}")
     return first
-
-
-OfSamplesT = TypeVar("OfSamplesT", bound="OfSamples")
-COPIES = 3  # number of n x n matrices in memory
-NO_INTERVAL = "resampling repeats rows, which adds noise to both samples"
 
 
 @dataclass(frozen=True, eq=False)

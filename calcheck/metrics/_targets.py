@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 TARGET = "target "  # Beginning of the names of what belongs to one of several targets
 ValueT = TypeVar("ValueT")
+SIDES = {"sum": 1, "difference": -1}
+LEAST = 1e-12  # Least squared factor
 
 
 def each_target(rows: Predictions) -> list[Predictions]:
@@ -91,10 +93,6 @@ def hull(found: Sequence[IntervalInference], confidence: float) -> IntervalInfer
         verdict="fail" if p_value is not None and rejects(p_value, confidence) else "pass",
         warnings=tuple(dict.fromkeys(each for part in found for each in part.warnings)),
     )
-
-
-SIDES = {"sum": 1, "difference": -1}
-LEAST = 1e-12  # Least squared factor
 
 
 class PairFactor(NamedTuple):

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 
+MEAN = "predicted mean"
+LEVELS = 50
+MOST_DRAWS = 100  # Up to this many draws each is a level, and the score is exact
+
 
 class Scores(NamedTuple):
     """Scores by row, (n,) or (q, n) each: of the predictions, of their isotonic regression, and of a constant.
@@ -92,9 +96,6 @@ class MiscalibrationMetric(UnfittedMetric):
 
     def value(self, means: Means) -> Values:
         return means["miscalibration"]
-
-
-MEAN = "predicted mean"
 
 
 @dataclass(frozen=True)
@@ -204,10 +205,6 @@ class QuantileMiscalibration(LevelsOption, MiscalibrationMetric):
         parts = (Scores(*each).details() for each in zip(*scores, strict=True))
         levels = self.levels or self.default_levels
         return {"by_level": [{"level": level, **each} for level, each in zip(levels, parts, strict=True)]}
-
-
-LEVELS = 50
-MOST_DRAWS = 100  # Up to this many draws each is a level, and the score is exact
 
 
 @dataclass(frozen=True)

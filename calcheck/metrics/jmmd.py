@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from calcheck.predictions import Source
     from calcheck.report import Alternative
 
+FEW_DRAWS = 8  # maximum draws per row at which exact pair sums cost less than features
+
 
 @dataclass(frozen=True)
 class Jmmd(_joint_mmd.JointMetric["GramSums"]):
@@ -157,9 +159,6 @@ class JmmdOfSamples(_joint_mmd.OfSamples, Jmmd):  # type: ignore[misc]
         return two_samples.JointMmd(
             two_samples.PooledGram(kernel.gram(x, x) * on_targets.gram(y, y)), self.statistic
         ), details
-
-
-FEW_DRAWS = 8  # maximum draws per row at which exact pair sums cost less than features
 
 
 @dataclass(frozen=True)

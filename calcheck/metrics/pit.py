@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MAX_BINS = 10_000  # maximum number of histogram bins
 CURVE_LEVELS = 99  # levels of the distribution function in pictures
 FIXED_LEVELS = 199  # levels of the integral if rows depend on each other
+MOST_LAGS = 1_000  # maximum number of lags
 
 
 @dataclass(frozen=True)
@@ -316,9 +317,6 @@ class PitTails(PitComponent):
         interpretation="0 is ideal; positive values mean that targets have heavier tails than predicted.",
     )
     degree: ClassVar[int] = 4
-
-
-MOST_LAGS = 1_000  # maximum number of lags
 
 
 @dataclass(frozen=True)

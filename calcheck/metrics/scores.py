@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 
+HUB_LEVELS = (0.01, 0.025, *(round(0.05 * j, 2) for j in range(1, 20)), 0.975, 0.99)  # The 23 levels of forecast hubs
+COMPONENTS = ("overprediction", "underprediction", "dispersion")
+
 
 @dataclass(frozen=True)
 class Nll(MeanMetric):
@@ -222,10 +225,6 @@ class IntervalScore(LevelOption, MeanMetric):
             return np.reshape(interval_score(y[rows], *limits, 1 - level, backend="numpy"), -1)
 
         return RowResults({"interval_score": rows.distributions().map_batches(score)})
-
-
-HUB_LEVELS = (0.01, 0.025, *(round(0.05 * j, 2) for j in range(1, 20)), 0.975, 0.99)  # The 23 levels of forecast hubs
-COMPONENTS = ("overprediction", "underprediction", "dispersion")
 
 
 @dataclass(frozen=True)

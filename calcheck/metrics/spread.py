@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 
+LARGEST = "Largest relative difference between predicted and observed spread over bins of rows."
+
 
 @dataclass(frozen=True)
 class Zms(MeanMetric):
@@ -138,9 +140,6 @@ class Rce(LocalMetric):
 
     def value(self, means: Means) -> Values:
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))
-
-
-LARGEST = "Largest relative difference between predicted and observed spread over bins of rows."
 
 
 @dataclass(frozen=True)

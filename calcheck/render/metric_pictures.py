@@ -31,6 +31,9 @@ from calcheck.report.conclusion import Effect, WidthFactor
 
 NAN = float("nan")
 CLEAR = 4.0  # Deviation in standard errors that has the darkest color
+ROOM = 1.6  # How far axes extend at least, relative to the tolerance
+NO_ERRORS = ("size", "shape", "correlation")  # Topics of which the picture has the factors
+BARS = "Bars: 90 % intervals. Local errors have no upper limit: their bars begin at what they are at least."
 
 
 def numbers(values: Iterable[float | None]) -> list[float]:
@@ -134,11 +137,6 @@ def report_picture(report: Report) -> Picture:
         for panel in picture.panels
     )
     return Picture(panels, description="; ".join(picture.title for _, picture in drawn))
-
-
-ROOM = 1.6  # How far axes extend at least, relative to the tolerance
-NO_ERRORS = ("size", "shape", "correlation")  # Topics of which the picture has the factors
-BARS = "Bars: 90 % intervals. Local errors have no upper limit: their bars begin at what they are at least."
 
 
 class _Line(NamedTuple):

@@ -19,6 +19,11 @@ from calcheck.render.json import fields_of
 from calcheck.render.numbers_and_notes import number
 from calcheck.report import Report
 
+ASSETS = Path(__file__).with_name("assets")
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+MAX_HEADING = 6
+MAP_WIDTH = 340  # Of a map with its labels, in pixels
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -89,12 +94,6 @@ class Page:
     title: str
     blocks: tuple[PageBlock, ...]  # Content, in order
     calcheck: str = ""  # Version of calcheck that made the page
-
-
-ASSETS = Path(__file__).with_name("assets")
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-MAX_HEADING = 6
-MAP_WIDTH = 340  # Of a map with its labels, in pixels
 
 
 def page_of_document(document: Document, report: Any, pictures: Sequence[Picture]) -> Page:

@@ -24,6 +24,7 @@ from calcheck.typing import AnyArray
 
 Arrays = Mapping[str, AnyArray]
 STATE, MONITOR_STATE, CHECKPOINT = "state", "monitor state", "checkpoint"
+SHARE = 8  # A stage is saved again after 1/SHARE more batches, which bounds the time spent on saving
 
 
 def is_monitor_state(data: Any) -> bool:
@@ -244,9 +245,6 @@ def _typed(values: AnyArray, kind: Any) -> Any:
     if (word := values.item()) not in get_args(kind):
         raise ValueError(f"{word!r} is none of {', '.join(get_args(kind))}")
     return word
-
-
-SHARE = 8  # A stage is saved again after 1/SHARE more batches, which bounds the time spent on saving
 
 
 class FileCheckpoint:

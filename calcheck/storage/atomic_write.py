@@ -14,6 +14,9 @@ from calcheck.io.files import STDIN
 POINTWISE_SUFFIXES = (".parquet", ".csv")
 NAME_LENGTH = 40  # characters of the target's name in that of its temporary file, whose length is limited
 ABANDONED_SECONDS = 86_400.0  # age of an unlocked temporary file where there are no locks
+WAIT_SECONDS = 60.0  # for another process that continues the same state
+PAUSE_SECONDS = 0.05
+HELD = (errno.EAGAIN, errno.EACCES)
 
 
 @contextmanager
@@ -124,11 +127,6 @@ def require_suffix(path: str) -> None:
     """Raise unless the suffix is a format of pointwise results."""
     if Path(path).suffix.lower() not in POINTWISE_SUFFIXES:
         raise OptionError(f"{path} must end in {' or '.join(POINTWISE_SUFFIXES)}, which selects the format")
-
-
-WAIT_SECONDS = 60.0  # for another process that continues the same state
-PAUSE_SECONDS = 0.05
-HELD = (errno.EAGAIN, errno.EACCES)
 
 
 def try_lock(descriptor: int) -> bool | None:

@@ -32,6 +32,7 @@ WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
     ".feather": pa.ipc.new_file,
     ".arrow": pa.ipc.new_stream,
 }  # The incremental writer of each format, by suffix
+FLAT = {"samples": "sample", "embedding": "emb"}  # Stems of names in formats where each number has its own column
 
 
 @contextmanager
@@ -69,9 +70,6 @@ def write_columns(path: str, columns: Mapping[str, AnyArray]) -> None:
     """Write columns (n,) in the format of the suffix."""
     with column_writer(path) as write:
         write(columns)
-
-
-FLAT = {"samples": "sample", "embedding": "emb"}  # Stems of names in formats where each number has its own column
 
 
 def write(source: Source, path: str) -> None:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 HOW_TO_WRITE = "calcheck recalibrate FILE --save-map MAP.json writes maps"
 CHECKSUM = "checksum"
+LARGEST_BYTES = 1 << 26  # Maximum size of a file
+MAX_DEPTH = 32  # Maximum nesting depth
+MAX_PART_LENGTH = 1 << 20  # Maximum number of characters of the settings, and of the input description
+SHOWN = 40  # Maximum number of characters of a value in messages
+TYPE_NAMES = {int: "an integer", float: "a number", str: "text", bool: "true or false", type(None): "null"}
+HOW = "calcheck evaluate FILE --format json writes reports"
 
 
 def write_map(found: "RecalibrationMap", path: str) -> None:
@@ -57,14 +63,6 @@ def read_map(path: str) -> "RecalibrationMap":
 
 def _checksum(content: dict[str, Any]) -> str:
     return sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
-
-
-LARGEST_BYTES = 1 << 26  # Maximum size of a file
-MAX_DEPTH = 32  # Maximum nesting depth
-MAX_PART_LENGTH = 1 << 20  # Maximum number of characters of the settings, and of the input description
-SHOWN = 40  # Maximum number of characters of a value in messages
-TYPE_NAMES = {int: "an integer", float: "a number", str: "text", bool: "true or false", type(None): "null"}
-HOW = "calcheck evaluate FILE --format json writes reports"
 
 
 class SchemaError(Exception):

@@ -21,6 +21,7 @@ Arrays = Mapping[str, AnyArray]
 MAX_MEANS = 512  # Maximum number of means with a stored covariance matrix, 2 MiB
 MAX_FOURTH_COLUMNS = 3  # Maximum number of columns with stored fourth moments
 MAX_WARNINGS = 8  # Maximum number of stored warnings of batches
+ColumnOf = Callable[[Predictions], Values]
 
 
 class Sums(ABC):
@@ -187,9 +188,6 @@ def fourth_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
         columns = np.stack([ones, *(ones if term.values is None else term.values for term in terms.values())], axis=1)
         pairs = (columns[:, :, None] * columns[:, None]).reshape(n, -1)
         return np.asarray(pairs.T @ pairs)
-
-
-ColumnOf = Callable[[Predictions], Values]
 
 
 @dataclass(eq=False)

@@ -42,6 +42,10 @@ from calcheck.typing import AnyArray, Values
 STEP = 1e-4  # Step of numerical gradients, relative to the mean
 UNKNOWN_TAILS = "the effective number of rows of the interval is unknown"
 NOT_REPLICATED = "each replicate would require all stored rows"
+SettingsT = TypeVar("SettingsT")
+SumsT = TypeVar("SumsT", bound=Sums)
+LABEL_TYPES = (np.uint8, np.uint16, np.uint32)  # Types for the class of a row, the narrowest first
+SQUARED_NORMS = 4  # Squared norms stored for each sampled row, besides its input
 
 
 def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: Basis) -> IntervalInference:
@@ -132,11 +136,6 @@ def null_distribution(metric: InferableMetric, sums: MomentSums) -> NullDistribu
         values = np.asarray(statistic(sums.replicate_means().with_values(sums.fixed)), dtype=np.float64)
         data_value = float(statistic(sums.means().with_values(sums.fixed)))
     return NullDistribution(values, data_value)
-
-
-SettingsT = TypeVar("SettingsT")
-SumsT = TypeVar("SumsT", bound=Sums)
-LABEL_TYPES = (np.uint8, np.uint16, np.uint32)  # Types for the class of a row, the narrowest first
 
 
 class MetricAccumulator(ABC, Generic[SettingsT, SumsT]):
@@ -306,9 +305,6 @@ def rows_of_means(sums: MomentSums, details: Mapping[str, Any]) -> RowResults:
     return RowResults(
         {}, fixed=fixed, details=details, warnings=metadata.warnings, reference=metadata.reference, count=metadata.n
     )
-
-
-SQUARED_NORMS = 4  # Squared norms stored for each sampled row, besides its input
 
 
 @dataclass(eq=False)

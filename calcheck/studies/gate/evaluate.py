@@ -25,8 +25,6 @@ from calcheck.studies.gate.name_resolution import (
 
 Part = Result | Input | Overall | SliceSummary | Monitor | str | Mapping[str, Any] | None
 Parts = Mapping[str, Part]
-
-
 ANSWER, STRICT = "answer == 'no'", "answer != 'yes' or qualifiers.at-level == 1 or qualifiers.on-average == 1"
 """Rules on the answer."""
 

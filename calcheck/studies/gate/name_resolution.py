@@ -35,6 +35,7 @@ FIELDS = {
     "p_value_adjusted": "fewer than two results have p-values from the same replicates",
 }  # Reasons for absent fields that no warning explains
 UNKNOWN = "the report has no value, and states no reason"
+EFFECT_FIELDS = ("value", "low", "high", "p")  # Fields of effects in rules
 
 
 def format_values(values: Mapping[str, Value], result_of: Callable[[str], Result | None]) -> str:
@@ -85,9 +86,6 @@ class SliceSummary:
         p_values = [result.p_value_adjusted for result in results if result.p_value_adjusted is not None]
         failed = sum(any(result.verdict == "fail" for result in each.values()) for each in groups.values())
         return cls(min(p_values, default=None), len(groups), failed)
-
-
-EFFECT_FIELDS = ("value", "low", "high", "p")  # Fields of effects in rules
 
 
 def effect_name(topic: Topic, kind: Kind | None) -> str:

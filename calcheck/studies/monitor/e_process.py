@@ -19,9 +19,16 @@ from calcheck.statistics.scores import are_impossible
 from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Integers = NDArray[np.int64]
-
-
 MOST_STEPS = 1_000  # Maximum lag: each lag has as many products
+SHAPES = np.exp(np.linspace(-1, 1, 9))
+FIRST, SECOND = (grid.ravel() for grid in np.meshgrid(SHAPES, SHAPES))  # Parameters of the beta densities, (b,) each
+DENSITIES = len(FIRST)
+BLOCK_OF_BETS = 1 << 14  # Rows per block of densities, 10 MiB
+BETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # Slopes of the bets of a simple jumper
+JUMP = 0.01  # Share of the capital that a simple jumper spreads over all slopes after each step
+BLOCK = 1 << 12  # Times per block of products
+STEPS = 64  # Steps between divisions by the sum of the capital, by which it grows 1e11 times at most
+WEIGHTS = np.array([0.5, 0.25, 0.25])  # Shares of the beta mixture, and of the jumpers on u and on |2u - 1|
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +122,6 @@ def concatenate(pieces: Sequence[tuple[str, History]]) -> History:
     return total.take(np.lexsort([total.horizons, total.times]))
 
 
-SHAPES = np.exp(np.linspace(-1, 1, 9))
-FIRST, SECOND = (grid.ravel() for grid in np.meshgrid(SHAPES, SHAPES))  # Parameters of the beta densities, (b,) each
-DENSITIES = len(FIRST)
-BLOCK_OF_BETS = 1 << 14  # Rows per block of densities, 10 MiB
-
-
 def log_mean_densities(u: Values, group: Indices, count: int, impossible: Mask | None = None) -> Values:
     """Return the log of the mean of each beta density over the rows of each group, (g, b).
 
@@ -150,13 +151,6 @@ def group_means(values: Values, group: Indices, count: int) -> Values:
 def jumper_values(u: Values) -> Values:
     """Return the values on which the simple jumpers bet, (n, 2): u, and |2u - 1|. Both are uniform if u is."""
     return np.stack([u, np.abs(2 * u - 1)], axis=1)
-
-
-BETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # Slopes of the bets of a simple jumper
-JUMP = 0.01  # Share of the capital that a simple jumper spreads over all slopes after each step
-BLOCK = 1 << 12  # Times per block of products
-STEPS = 64  # Steps between divisions by the sum of the capital, by which it grows 1e11 times at most
-WEIGHTS = np.array([0.5, 0.25, 0.25])  # Shares of the beta mixture, and of the jumpers on u and on |2u - 1|
 
 
 def log_beta_mixture(log_densities: Values) -> Values:

@@ -23,6 +23,9 @@ from calcheck.studies.monitor.options import MonitorOptions
 from calcheck.typing import AnyArray, Values
 
 Arrays = Mapping[str, AnyArray]
+SIMPLE = ("seed", "null_metrics", "skipped", "warnings")  # Fields that are JSON in the header of a file
+DEFAULT_WINDOWS = 20
+MOST_GROUPS = 400  # Maximum number of groups of times whose sums a state keeps if no window is stated
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +97,6 @@ def file_name(read: Input) -> str:
     return read.files[-1].path if read.files else "the rows before"
 
 
-SIMPLE = ("seed", "null_metrics", "skipped", "warnings")  # Fields that are JSON in the header of a file
-
-
 def write_monitor_state(path: str, state: MonitorState) -> None:
     """Write a state to a file; an existing file is replaced on success only."""
     header = archives.to_header(state, ("input", "options", "metrics", *SIMPLE))
@@ -138,10 +138,6 @@ def _groups(name: str, found: GroupSums, unit: str) -> GroupSums:
     if any(each.ndim != 2 or len(each) != len(found.keys) for each in (found.rows[:, None], *found.sums.values())):  # noqa: PLR2004
         raise ValueError(f"its sums by {name} do not match")
     return replace(found, keys=found.keys.astype(unit))
-
-
-DEFAULT_WINDOWS = 20
-MOST_GROUPS = 400  # Maximum number of groups of times whose sums a state keeps if no window is stated
 
 
 @dataclass(frozen=True, eq=False)

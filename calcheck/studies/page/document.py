@@ -38,11 +38,16 @@ from calcheck.studies.page.picture import (
 from calcheck.typing import Mask, Values
 
 Part = Callable[["ModelReport"], Iterable[page.PageBlock]]
-
-
 INSIDE = documents.Cell("inside", "pass")
 UNKNOWN = documents.Cell(ABSENT, "none")
 DIGITS = 7  # Significant digits of sums in the data of a map
+NO_WEIGHTS = "means are weighted by sampling weights, and the map and the groups of a page count rows"
+IN_BATCHES = "the rows are processed in batches"
+BY_SIZE = ("zms", "interval-score")  # metrics whose results of rows are sizes of errors for their uncertainties
+WORST = 20  # number of rows in the list of the worst
+METRIC = "metric-"  # Before the identifiers of definitions
+HASH = 12  # Shown characters of a hash
+PLACES = ("inputs", "time", "groups")  # Topics of effects that are about places
 
 
 def _cells(quantity: maps.Quantity, group: int) -> tuple[documents.Cell, documents.Cell, documents.Cell]:
@@ -367,15 +372,6 @@ def _definitions(models: Sequence[ModelReport]) -> page.Folded:
         options = ", ".join(f"{option} {value}" for option, value in result.options.items() if value is not None)
         items.append((name, " · ".join(filter(None, (result.summary, options, METRICS[name].info.source)))))
     return page.Folded(f"{len(items)} metrics", (documents.Details(tuple(items), METRIC),))
-
-
-NO_WEIGHTS = "means are weighted by sampling weights, and the map and the groups of a page count rows"
-IN_BATCHES = "the rows are processed in batches"
-BY_SIZE = ("zms", "interval-score")  # metrics whose results of rows are sizes of errors for their uncertainties
-WORST = 20  # number of rows in the list of the worst
-METRIC = "metric-"  # Before the identifiers of definitions
-HASH = 12  # Shown characters of a hash
-PLACES = ("inputs", "time", "groups")  # Topics of effects that are about places
 
 
 def model_report(

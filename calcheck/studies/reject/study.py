@@ -32,6 +32,9 @@ from calcheck.typing import Indices, Values
 
 MetricRows = tuple[InferableMetric, RowResults]
 Curves = dict[tuple[str, str], Values]
+AREA = "area"
+PERCENT, ROUNDING = 100, 1e-9
+MOST_STEPS = 1000  # maximum number of steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,11 +190,6 @@ def _column(rows: Predictions, name: str) -> Values:
         raise DataError(f"column {name!r} is not numeric, so it cannot be a criterion. Use a numeric column")
     require_finite(name, values)
     return values
-
-
-AREA = "area"
-PERCENT, ROUNDING = 100, 1e-9
-MOST_STEPS = 1000  # maximum number of steps
 
 
 @dataclass(frozen=True)

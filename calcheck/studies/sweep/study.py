@@ -42,6 +42,12 @@ Ranking = list[int | None]
 REPEATS = 5  # default number of random subsets per size
 SAMPLES_HINT = "If the files are two samples, pass --two-samples"
 MOST_NAMED = 5  # maximum points with a changed ranking that a warning lists
+SUBSAMPLE = "subsample"
+TIE = "+"  # Joins the names of options that are varied together
+POINTS, MOST_POINTS = 7, 1000  # default number of values in a range, and maximum number of points in a sweep
+PERCENT = 100
+DIGITS = 4  # significant digits of the values in a range
+RANGE = re.compile(r"(?P<low>[^.:].*?)\.\.(?P<high>[^:]+)(?::(?P<count>\d+))?")
 
 
 @dataclass
@@ -314,14 +320,6 @@ def _changes(
         if where:
             found.append(Message("ranking-changes", f"the ranking of the models changes at {name}{listed}"))
     return found
-
-
-SUBSAMPLE = "subsample"
-TIE = "+"  # Joins the names of options that are varied together
-POINTS, MOST_POINTS = 7, 1000  # default number of values in a range, and maximum number of points in a sweep
-PERCENT = 100
-DIGITS = 4  # significant digits of the values in a range
-RANGE = re.compile(r"(?P<low>[^.:].*?)\.\.(?P<high>[^:]+)(?::(?P<count>\d+))?")
 
 
 @dataclass(frozen=True)
