@@ -34,7 +34,11 @@ class Options(keywords.RunKeywords, ColumnArguments, total=False):
     """Keywords for a run, and for reading."""
 
 
-class WeightedOptions(Options, keywords.DependenceKeywords, keywords.WeightKeywords, total=False):
+class DependentOptions(Options, keywords.DependenceKeywords, total=False):
+    """Keywords for dependent rows, a run, and reading."""
+
+
+class WeightedOptions(DependentOptions, keywords.WeightKeywords, total=False):
     """Keywords for sampling weights, dependent rows, a run, and reading."""
 
 

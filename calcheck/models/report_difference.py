@@ -22,18 +22,18 @@ class Change:
     options: dict[str, Any]
     slice: dict[str, Any]
     unit: str
-    old: float | None  # Infinite if a target has probability 0, as is `new`
-    new: float | None
+    old: float | None  # Old value; infinite if a target has probability 0
+    new: float | None  # New value; infinite if a target has probability 0
     change: float | None  # New value minus old value
     relative: float | None  # The change divided by the absolute old value; None if that is 0
-    old_low: float | None
-    old_high: float | None
-    new_low: float | None
-    new_high: float | None
+    old_low: float | None  # Lower limit of the old interval
+    old_high: float | None  # Upper limit of the old interval
+    new_low: float | None  # Lower limit of the new interval
+    new_high: float | None  # Upper limit of the new interval
     overlap: bool | None  # Whether the intervals overlap; None unless both exist
     inside: bool | None  # Whether the new value is in the old interval
-    old_verdict: Verdict
-    new_verdict: Verdict
+    old_verdict: Verdict  # Old verdict
+    new_verdict: Verdict  # New verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +62,10 @@ class Diff:
 
     schema_version: int = DIFF_SCHEMA_VERSION
     calcheck: str  # Version of calcheck that compared the reports
-    changes: tuple[Change, ...]  # Of results in both reports (same metric, options and subset), in the old order
+    changes: tuple[Change, ...]  # Changes of results in both reports (same metric, options and subset)
     only_old: tuple[Unmatched, ...]
     only_new: tuple[Unmatched, ...]
-    differences: tuple[Difference, ...]  # In input, settings and versions
+    differences: tuple[Difference, ...]  # Differences in input, settings and versions
 
 
 def diff(old: Report, new: Report) -> Diff:
