@@ -27,6 +27,7 @@ BY_TOPIC: dict[Topic, tuple[str, ...]] = {
 OUTPUT = re.compile(
     r"(?i)err|resid|uncert|uct|std|sigma|var|pred|lower|upper|quantile|prob|count|rate|^(lo|hi|q)[\\W_\\d]*$"
 )  # Names of columns that are rather outputs of a model than its inputs
+HINT = re.compile(r"pass (--(?:target-std|clip|rounded)) ([^\s;]+)")  # How targets were observed, in a notice
 SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
 MOST = 3  # maximum number of commands
 FEWEST_ROWS = 30  # minimum number of rows to suggest a recalibration
@@ -109,6 +110,7 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     if "at-level" in conclusion.qualifiers:
         wrong.add("shape")
     faults, inputs_effect = [topic for topic in BY_TOPIC if topic in wrong], effects.get("inputs")
+    yield from _observations(conclusion.effects)
     if any(message.code == "unknown-shape" for result in report.results for message in result.warnings):
         yield "evaluate", ["--error-dist", "normal"]
     if inputs_effect is not None and "cce" in computed and _is_shown(inputs_effect):
@@ -122,6 +124,16 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
         yield "evaluate", inputs
     if conclusion.answer == "yes":
         yield "check", []
+
+
+def _observations(effects: Sequence[Effect]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the command with the options that notices name for how targets were observed."""
+    found: dict[str, str] = {}
+    for each in effects:
+        for flag, value in HINT.findall(each.text) if each.topic == "targets" else ():
+            found[flag] = f"{found[flag].strip(',')}{value}" if flag in found else value  # 0, and then ,5
+    if found:
+        yield "evaluate", [word for each in found.items() for word in each]
 
 
 def _output_suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:

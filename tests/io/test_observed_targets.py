@@ -172,3 +172,12 @@ def test_counts_and_ensembles_with_the_same_limits_are_not_noticed():
     assert hints(y=rng.poisson(rate), dist="poisson", param={"rate": rate}) == []
     rain = np.maximum(rng.normal(size=(N, 21)), 0)
     assert hints(y=rain[:, 0], samples=rain[:, 1:]) == []
+
+
+def test_the_next_command_has_the_options_that_a_notice_names(calcheck, tmp_path):
+    rng = np.random.default_rng(2)
+    mean, std = rng.normal(size=N), np.exp(0.3 * rng.normal(size=N))
+    data = pd.DataFrame({"y": np.clip(mean + std * rng.normal(size=N), -1, 1), "mean": mean, "std": std})
+    data.assign(sigma_y=0.5).to_csv(tmp_path / "a.csv", index=False)
+    shown = " ".join(calcheck("evaluate", tmp_path / "a.csv", "--brief").out.split())
+    assert f"Next: calcheck evaluate {tmp_path / 'a.csv'} --target-std sigma_y --clip -1,1" in shown
