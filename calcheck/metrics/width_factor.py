@@ -294,14 +294,19 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _order(self, rows: RowResults, clusters: Clusters | None) -> WeightedOrder:
         """Return the order of the ratios of one target, with the number of independent rows that they stand for."""
-        level, term = self.level_of(None), rows.terms["ratio"]
-        ties, weights, count = cast("TieGroups", term.groups), term.values, float(rows.n)
-        order = order_statistics.WeightedOrder.from_ties(ties, weights, count)
-        if weights is not None or clusters is not None:
-            apart = np.where(ties.values <= order.value(level), 1 - level, -level)
-            count = order_statistics.effective_rows(apart, weights, level, clusters)
-        roles = len(_members_of(rows.terms))
-        return replace(order, rows=count / (1 + 1 / roles) if roles else count)
+        level, weights, members = self.level_of(None), rows.terms["ratio"].values, _members_of(rows.terms)
+
+        def own_order(name: str) -> tuple[WeightedOrder, Values]:
+            ties = cast("TieGroups", rows.terms[name].groups)
+            found = order_statistics.WeightedOrder.from_ties(ties, weights, float(rows.n))
+            return found, np.where(ties.values <= found.value(level), 1 - level, -level)
+
+        order, apart = own_order("ratio")
+        if weights is None and clusters is None and not members:
+            return order
+        for name in members:
+            apart -= own_order(name)[1] / len(members)
+        return replace(order, rows=order_statistics.effective_rows(apart, weights, level, clusters))
 
     def _details(self, rows: Predictions, found: RowResults, fit: Standard, tail: float) -> WidthFactorDetails:
         """Return the factors at the levels that show the shape, and that of split conformal prediction."""

@@ -245,8 +245,16 @@ def test_rows_of_clusters_count_as_many_as_their_share_varies_as_much():
 def test_limits_of_draws_allow_for_the_noise_of_draws_that_play_the_target():
     rng = np.random.default_rng(2)
     rows = Predictions(y=rng.normal(size=400), predictive=Samples(rng.normal(size=(400, 10))))
+    together, inside = np.column_stack([rows.predictive.draws, rows.y]), []
+    for place in range(11):
+        others = np.delete(together, place, axis=1)
+        size = np.abs(together[:, place] - others.mean(axis=1)) / others.std(axis=1, ddof=1)
+        inside.append(size <= np.sort(size)[359])
+    error = np.std(inside[10] - np.mean(inside[:10], axis=0), ddof=1) / 20
+    count = 0.09 * (stats.norm.ppf(0.95) / stats.t(399).ppf(0.95) / error) ** 2
+    assert 300 < count < 400
     own = factor(rows, replicates=0).details["factors"][1]
-    assert own["ranks"] == list(order_of(np.arange(400), 400 / 1.1).limits(0.9, 0.05).ranks)
+    assert own["ranks"] == list(order_of(np.arange(400), count).limits(0.9, 0.05).ranks)
 
 
 def test_a_shift_between_coarse_quantiles_is_in_standard_deviations():
