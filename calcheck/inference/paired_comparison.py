@@ -62,6 +62,11 @@ class ModelPair(Generic[MetricT_co]):
         return self.metric.info.interval == "bca" or (self.metric.info.interval == "one-sided" and not grouped)
 
     @property
+    def swappable(self) -> bool:
+        """Whether rows can be swapped between the models: both values are functions of the same means."""
+        return self.plain and len({tuple(side.terms) for side in self.sides()}) == 1
+
+    @property
     def units(self) -> int:
         """Number of rows, or of clusters, that are resampled and swapped."""
         return len(self.models[0]) if self.clusters is None else len(self.clusters)
@@ -147,7 +152,7 @@ def compare_pairs(
     """
     known = [_undefined(pair) or _by_influences(pair, run, swaps) for pair in pairs]
     fit = [pair for pair, found in zip(pairs, known, strict=True) if found is None]
-    tested = [pair for pair in fit if pair.plain and pair.metric.alternative != "none"]
+    tested = [pair for pair in fit if pair.swappable and pair.metric.alternative != "none"]
     resampled = dict(zip(map(id, fit), _resampled(fit, run), strict=True))
     swap_p = dict(zip(map(id, tested), _swap_p_values(tested, run, SWAPS if swaps is None else swaps), strict=True))
     return [

@@ -616,3 +616,15 @@ def test_the_models_of_one_file_are_compared(calcheck, tmp_path):
 
 
 SIDES = [("A", 1.0, "lo", -1), ("A", 1.0, "hi", 1), ("B", 2.0, "lo", -1), ("B", 2.0, "hi", 1)]
+
+
+def test_the_coverage_of_a_distribution_and_of_quantiles_with_targets_at_their_limits_are_compared(calcheck, tmp_path):
+    """Rows of models that have other columns cannot be swapped: the bootstrap alone gives the p-value."""
+    data = columns(n=60)
+    stated = {f"q{p}": np.round(data["mean"] + z * data["std"], 1) for p, z in ((0.05, -1.645), (0.95, 1.645))}
+    quantiles = {"y": np.round(data["y"], 1)} | stated
+    files = write(tmp_path / "normal.parquet", data | {"y": quantiles["y"]}), write(tmp_path / "q.parquet", quantiles)
+    ended = calcheck("compare", *files, "--metrics", "coverage", *QUICK, "--format", "json")
+    assert ended.code == 0, ended
+    found = difference(json.loads(ended.out), "coverage")
+    assert 0 < found["p_value"] <= 1
