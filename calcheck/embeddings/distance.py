@@ -314,8 +314,9 @@ class _Columns:
         flat = values.reshape(-1, values.shape[2])
         if self.roots is None:
             return [np.einsum("ij,ij->i", flat, flat).reshape(values.shape[:2])] * 2
-        both = (flat @ np.hstack(self.roots).astype(flat.dtype)).reshape(*values.shape[:2], 2, -1)
-        return list(np.einsum("itkj,itkj->kit", both, both))
+        both = flat @ np.hstack(self.roots).astype(flat.dtype)
+        parts = np.split(both, [self.roots[0].shape[1]], axis=1)  # the roots of few rows have different ranks
+        return [np.einsum("ij,ij->i", part, part).reshape(values.shape[:2]) for part in parts]
 
 
 @dataclass(eq=False)

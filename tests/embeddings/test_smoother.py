@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.embeddings import distance
 from calcheck.embeddings.distance import noise
 from calcheck.embeddings.ridge import CholeskySmoother, KernelRidge, NystroemSmoother, smoother
 from calcheck.errors import NumericalError
@@ -163,3 +164,12 @@ def test_a_rough_smoother_of_a_kernel_of_low_rank_is_exact_and_not_measured():
     expected = CholeskySmoother(fit, PENALTY, POINTS).smooth(outputs)
     assert_allclose(found.smooth(outputs), expected, rtol=0, atol=1e-4 * np.abs(expected).max())
     assert found.missed_noise == 0
+
+
+def test_squared_norms_in_both_kernels_are_right_if_their_roots_have_different_ranks():
+    """With few rows the kernels of the data and of a data set have other ranks."""
+    rng = np.random.default_rng(0)
+    values, roots = rng.normal(size=(5, 3, 4)), (rng.normal(size=(4, 2)), rng.normal(size=(4, 4)))
+    found = distance._Columns(0, values, roots, (1.0, 1.0)).squares(values)
+    for squares, root in zip(found, roots, strict=True):
+        assert_allclose(squares, ((values @ root) ** 2).sum(axis=2), rtol=1e-12)
