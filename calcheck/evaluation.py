@@ -435,6 +435,8 @@ def _worst_region(
         low=None if there is None else there.low,
         high=None if there is None else there.high,
         other_value=None if elsewhere is None else elsewhere.value,
+        other_low=None if elsewhere is None else elsewhere.low,
+        other_high=None if elsewhere is None else elsewhere.high,
         level=None if there is None else there.options.get("level"),
         p_value=found.p_value,
         text="",

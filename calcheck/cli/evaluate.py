@@ -23,6 +23,7 @@ from calcheck.options import flag_of, options_of
 from calcheck.render import FORMATS, PAGE, render
 from calcheck.render.document import Document, report_document
 from calcheck.render.numbers_and_notes import skip_reasons
+from calcheck.render.screen import screen_document
 from calcheck.report import Report, Skipped
 from calcheck.studies import STUDIES, Group, group
 from calcheck.studies import options as study_options
@@ -386,11 +387,15 @@ def _deliver(
     """Append the reports to the summary file, and print them, or write them or their page."""
     output = build(study_options.ReportOptions, given)
     brief = build(study_options.BriefOptions, given).brief
-    document = document or partial(report_document, brief=brief)
+    view = inputs_and_outputs.view_of(output, screen=not given["table"])
+    named = bool(build(study_options.MetricSelectionOptions, given).metrics)
+    screen = partial(screen_document, brief=brief, named=named)
 
     def text(name: str) -> str:
         between = FORMATS[name].separator or ""
-        return between.join(render(report, name, document, legend=not output.quiet) for report in reports)
+        whole = document or partial(report_document, brief=brief)
+        build = screen if document is None and name == "table" and view == "screen" else whole
+        return between.join(render(each, name, build, legend=not output.quiet, view=view) for each in reports)
 
     if summary := build(study_options.SummaryOptions, given).summary:
         from calcheck.storage.atomic_write import append_text
@@ -445,18 +450,18 @@ CHECKED = _declare(
     "FILE",
     f"Files of saved predictions; each is checked separately. - reads standard input. {MERGED_TEXT}",
     [group("Rules", study_options.RuleOptions, study_options.RuleMetricOptions, study_options.AgainstOptions, *BY)],
-    [group("Output", study_options.GateReportOptions, study_options.SummaryOptions)],
+    [group("Output", study_options.GateReportOptions, study_options.TableOptions, study_options.SummaryOptions)],
 )
 PAGED = _declare(
     "FILE…",
     f"Files of saved predictions, one per model; - reads standard input. {MERGED_TEXT}",
     [group("Page", study_options.PageOptions)],
-    [group("Output", study_options.PageReportOptions)],
+    [group("Output", study_options.PageReportOptions), study_options.SCREEN],
 )
 evaluate_command = make_command(
     "evaluate",
     _evaluate,
-    _declare("FILE", f"{study_options.FILE_TEXT} {MERGED_TEXT}", (), [study_options.REPORT]),
+    _declare("FILE", f"{study_options.FILE_TEXT} {MERGED_TEXT}", (), [study_options.REPORT, study_options.SCREEN]),
     example="calcheck evaluate preds.parquet",
 )
 check_command = make_command(

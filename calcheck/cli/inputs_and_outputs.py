@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from calcheck.cli.app import metric_name
 from calcheck.cli.typer_options import build
@@ -108,13 +108,26 @@ def deliver(
     output: study_options.AnyReportOptions,
     build: Callable[[Any], Document] | None = None,
     pictures: Callable[[], Iterable[Picture]] | None = None,
+    *,
+    screen: bool = False,
 ) -> None:
     """Print the report, or write it to its output file; a page has pictures, too."""
     from calcheck.render.document import report_document
 
     legend = not getattr(output, "quiet", False)
     shown = tuple(pictures()) if pictures is not None and output.format == PAGE else ()
-    deliver_text(render(report, output.format, build or report_document, legend=legend, pictures=shown), output)
+    view = view_of(output, screen=screen)
+    text = render(report, output.format, build or report_document, legend=legend, pictures=shown, view=view)
+    deliver_text(text, output)
+
+
+def view_of(
+    output: study_options.AnyReportOptions | study_options.PrintedReportOptions, *, screen: bool
+) -> Literal["full", "screen", "file"]:
+    """Return how much text shows: everything in a file, and on a screen unless only the first is asked for."""
+    if output.output and output.output not in STDOUT:
+        return "file"
+    return "screen" if screen else "full"
 
 
 def deliver_text(text: str, output: study_options.AnyReportOptions) -> None:

@@ -200,8 +200,13 @@ class CommandRequest(Request):
             for picture in self._study.pictures_of(answer.report, *answer.extras):
                 inputs_and_outputs.draw(picture, plot)
         pictures = partial(self._study.pictures_of, answer.report, *answer.extras)
-        output = build(AnyReportOptions, self.parameters)
-        inputs_and_outputs.deliver(answer.report, output, self._study.document_of, pictures)
+        inputs_and_outputs.deliver(
+            answer.report,
+            build(AnyReportOptions, self.parameters),
+            self._study.document_of,
+            pictures,
+            screen=self.parameters.get("table") is False,
+        )
         if getattr(answer.report, "gates", ()):
             from calcheck.cli.check import exit_code
 

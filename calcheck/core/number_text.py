@@ -23,7 +23,16 @@ def exponential(logarithm: float) -> str:
     return f"{float(mantissa):g}e{int(power) + int(carried):+d}"
 
 
-format_p = "{:.2g}".format  # A p-value with two significant digits, as all tables and sentences show it
+format_p = "{:.2g}".format  # A p-value with two significant digits, as tables show it
+
+
+def p_text(p: float) -> str:
+    """Return a p-value for a sentence; 199 replicates, the default, do not resolve smaller ones than 0.01.
+
+    >>> p_text(0.0421), p_text(0.005)
+    ('p 0.042', 'p < 0.01')
+    """
+    return "p < 0.01" if p < 0.01 else f"p {format_p(p)}"  # noqa: PLR2004 - see above
 
 
 def percent(share: float, digits: int = 0) -> str:

@@ -73,12 +73,17 @@ def render(
     *,
     legend: bool = True,
     pictures: "Sequence[Picture]" = (),
+    view: Literal["full", "screen", "file"] = "full",  # Of text
 ) -> str:
     """Return a report in one of the formats; a page has pictures, too."""
     known = FORMATS[name]
     if known.data:
         return known.renderer()(report)
     document = build(report) if legend else build(report).without_legend()
+    if name == "table":
+        from calcheck.render import terminal
+
+        return terminal.render(document, view)
     if name != PAGE:
         return known.renderer()(document)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any, Literal
 
-from calcheck.core.number_text import format_p, percent
+from calcheck.core.number_text import format_p, p_text, percent
 from calcheck.render import numbers_and_notes as words
 from calcheck.report import Gate, Input, Overall, Report, Result, rejects
 from calcheck.report.conclusion import Answered, Conclusion, Effect, OutputConclusion, Power
@@ -98,6 +98,7 @@ class Table:
     # first of them only; "title" in tables of their own, with this cell as the title; "" for no groups
     groups: Literal["", "gap", "title"] = ""
     remedy: str = ""  # Option that shows the columns that are left out
+    whole: bool = False  # Whether the first screen has all rows, as they were asked for
     sortable: bool = False  # Whether readers of a page can sort the rows by a column
 
 
@@ -278,7 +279,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
         if brief:
             if report.gates:
                 yield gates_table(report.gates)
-            yield from note_blocks(_doubts(report))
+            yield from note_blocks(doubts(report))
             return
     if report.gates:
         yield gates_table(report.gates)
@@ -303,20 +304,20 @@ def _output_blocks(report: Report) -> Iterator[Block]:
     """Yield the answer and the metrics of each of several targets."""
     for name, own in report.of_outputs().items():
         if own.conclusion is not None:
-            yield with_region(answer_to(name, own.conclusion, _terms(own.conclusion)), own)
+            yield with_region(answer_to(name, own.conclusion, terms(own.conclusion)), own)
             yield from power_tables(own.conclusion)
         if own.results:
             yield replace(overview(own.results), title="" if own.conclusion else name)
             yield from extreme_rows(own.results)
 
 
-def _doubts(report: Report) -> list[str]:
+def doubts(report: Report) -> list[str]:
     """Return the notes without which the answer misleads: rows depend on each other."""
     texts = (message.text for result in report.results for message in result.warnings if message.code in DOUBTS)
     return list(dict.fromkeys(texts))
 
 
-def _terms(conclusion: Answered) -> str:
+def terms(conclusion: Answered) -> str:
     """Return what the answer is about: the tolerance, what limits a yes, and how many rows would show one."""
     if conclusion.tolerance is None:
         return ""
@@ -346,7 +347,7 @@ def _listed(topics: Sequence[str]) -> str:
 
 def answer(conclusion: Conclusion) -> Answer:
     """Return the conclusion, with a line per topic."""
-    return answer_to(QUESTION, conclusion, _terms(conclusion))
+    return answer_to(QUESTION, conclusion, terms(conclusion))
 
 
 def with_region(told: Answer, report: Report) -> Answer:
@@ -355,31 +356,30 @@ def with_region(told: Answer, report: Report) -> Answer:
     return told if region is None else replace(told, effects=(*told.effects, ("where", Cell(region.text, "strong"))))
 
 
-def _answer_cell(conclusion: Answered, after: str) -> Cell:
-    """Return an answer in capital letters, and a text after it."""
-    return Cell(conclusion.answer.upper().replace("-", " "), ANSWERS[conclusion.answer], after)
-
-
-def _output_cell(conclusion: OutputConclusion) -> Cell:
+def output_cell(conclusion: OutputConclusion) -> Cell:
     """Return the answer for one of several targets, and why it is no."""
-    told = _answer_cell(conclusion, _terms(conclusion))
+    told = answer_cell(conclusion, terms(conclusion))
     why = "; ".join(each.text for each in conclusion.effects if each.within is False)
     return Cell(". ".join(filter(None, (told.text + told.after, why))), "strong" if why else "")
 
 
 def answer_to(question: str, conclusion: Conclusion, after: str = "") -> Answer:
     """Return a conclusion as the answer to a question, with a text after it; local biases as far as there are any."""
-    told = _answer_cell(conclusion, after)
     shown = [each for each in conclusion.effects if each.kind != "bias" or (each.low or 0.0) > 0]
     by_topic: dict[tuple[str, int], list[Effect]] = {}
     for place, each in enumerate(shown):
         by_topic.setdefault((each.topic, 0 if each.kind else place), []).append(each)
-    outputs = ((each.name, _output_cell(each)) for each in getattr(conclusion, "outputs", ()))
+    outputs = ((each.name, output_cell(each)) for each in getattr(conclusion, "outputs", ()))
     effects = (*outputs, *((topic, _sentences(own)) for (topic, _), own in by_topic.items()))
     if expected := [each for each in conclusion.power if each.sets is None]:
-        called = ", and a ".join(f"{each.text} in {_percent_of_sets(each)} of data sets" for each in expected)
+        called = ", and a ".join(f"{each.text} in {percent_of_sets(each)} of data sets" for each in expected)
         effects += (("power", Cell(f"these rows would show a {called}", "none")),)
-    return Answer(question, told, effects, conclusion.next)
+    return Answer(question, answer_cell(conclusion, after), effects, conclusion.next)
+
+
+def answer_cell(conclusion: Answered, after: str) -> Cell:
+    """Return the answer in capitals, with a text after it."""
+    return Cell(conclusion.answer.upper().replace("-", " "), ANSWERS[conclusion.answer], after)
 
 
 def _sentences(effects: Sequence[Effect]) -> Cell:
@@ -389,7 +389,7 @@ def _sentences(effects: Sequence[Effect]) -> Cell:
     return Cell("; ".join(each.text for each in effects), strongest)
 
 
-def _percent_of_sets(power: Power) -> str:
+def percent_of_sets(power: Power) -> str:
     """Return how often a fault is found, in percent; never 0 or 100, unless it was simulated."""
     share = power.share if power.sets else min(max(power.share, 0.01), 0.99)
     return percent(round(share, 2))
@@ -397,7 +397,7 @@ def _percent_of_sets(power: Power) -> str:
 
 def power_tables(conclusion: Conclusion) -> Iterator[Table]:
     """Yield the table of what the rows could have shown, if faults were simulated."""
-    rows = tuple(row_of(each.text, _percent_of_sets(each)) for each in conclusion.power if each.sets)
+    rows = tuple(row_of(each.text, percent_of_sets(each)) for each in conclusion.power if each.sets)
     if rows:
         yield Table((Column("fault"), Column("answer no", "right")), rows, "What these rows could have shown")
 
@@ -409,16 +409,18 @@ def _emphasis(effect: Effect) -> Emphasis:
     return "none" if effect.within is None and effect.value is None else ""
 
 
-def describe_overall(overall: Overall, report: Report) -> str:
-    """Return the overall verdict in a sentence, with the failures that remain if adjusted for the number of metrics."""
+def describe_overall(overall: Overall, report: Report, *, brief: bool = False) -> str:
+    """Return the overall verdict in a sentence; unless ``brief``, with the failures that remain if adjusted."""
     results, confidence = report.results, report.settings["confidence"]
     verdict = "no verdict" if overall.verdict == "none" else overall.verdict
     text = f"{len(overall.metrics)} metrics together: {verdict}"
     if "dependence_noticed" in report.settings:
         return text
-    text += f", p {format_p(overall.p_value)}"
+    text += f", {p_text(overall.p_value)}"
     if overall.verdict == "fail":
-        text += f", led by {overall.leading}"
+        text += f" ({overall.leading})" if brief else f", led by {overall.leading}"
+    if brief:
+        return f"{text}. All: --table"
     failed = [each for each in results if each.verdict == "fail"]
     adjusted = {each.metric: each.p_value_adjusted for each in failed if each.p_value_adjusted is not None}
     if not adjusted:
@@ -447,7 +449,7 @@ def gates_table(gates: Sequence[Gate]) -> Table:
     return Table(columns, tuple(rows))
 
 
-def overview(results: Sequence[Result]) -> Table:
+def overview(results: Sequence[Result], *, whole: bool = False) -> Table:
     """Return a table with one line per result; subsets distinguish results of the same metric."""
     subset = list(dict.fromkeys(name for result in results for name in result.slice))
     changes = any("change" in result.details for result in results)
@@ -459,7 +461,8 @@ def overview(results: Sequence[Result]) -> Table:
     )
     rows = tuple(_overview_row(result, subset, changes=changes) for result in results)
     keys = 1 + len(subset)
-    return Table(columns, rows, "", "omit", keys, groups="gap" if subset else "", remedy="--format csv")
+    groups: Literal["", "gap"] = "gap" if subset else ""
+    return Table(columns, rows, "", "omit", keys, groups=groups, remedy="--format csv", whole=whole)
 
 
 def _overview_row(result: Result, subset: Sequence[str], *, changes: bool) -> tuple[Cell, ...]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import rich.table
 
 
+View = Literal["full", "screen", "file"]
+LINES, NOTES = 24, 5  # Maximum number of lines of the first screen, and of notes on it
+PURPOSES = {"recalibrate": "mend", "check": "gate", "slices": "where", "evaluate": "test"}
+"""What commands to run next are for."""
 MARKS = {"best": "*", "second": "+"}
 STYLES = {
     "strong": "bold",
@@ -34,12 +38,61 @@ GAP = 2  # width between columns, in characters
 MAX_CELL_WIDTH = 32  # maximum width of a cell of a table that is split or loses columns, in characters
 
 
-def render(document: blocks.Document) -> str:
-    """Return a document as text, in color on a terminal; best values end in a mark."""
-    return render_text(*(part for block in document.blocks for part in _parts(block)))
+def render(document: blocks.Document, view: View = "full") -> str:
+    """Return a document as text; best values end in a mark, and the view "screen" has at most 24 lines."""
+    width = WIDE if view == "file" else page_width()
+    if view == "screen":
+        return _first_screen(document, width)
+    return render_text(*(part for block in document.blocks for part in _parts(block, width)), width=width)
 
 
-def _parts(block: blocks.Block) -> Iterator[RenderableType]:
+def _first_screen(document: blocks.Document, width: int) -> str:
+    """Return the lines of a document that fit on a screen: without legends, and tables have the room that is left."""
+    shown, room, whole = dict[int, list[str]](), LINES, list[list[str]]()
+    for number, block in sorted(enumerate(document.blocks), key=lambda each: isinstance(each[1], blocks.Table)):
+        if isinstance(block, blocks.Table) and block.whole:
+            whole.append(_block_lines(block, width))
+        elif not isinstance(block, (blocks.Legend, blocks.Marks)):
+            shown[number] = _fitting(block, width, room - 1)
+            room -= len(shown[number]) + bool(shown[number])
+    parts = ["\n".join(lines) for _, lines in sorted(shown.items()) if lines]
+    is_cut = len(parts) + len(whole) < sum(not isinstance(block, blocks.Marks) for block in document.blocks)
+    if is_cut and not any("--table" in part for part in parts):
+        parts[-1] += "\nMore: --table"
+    return "\n\n".join([*parts, *("\n".join(lines) for lines in whole)]) + "\n"
+
+
+def _block_lines(block: blocks.Block, width: int) -> list[str]:
+    """Return the lines of a block; the data are one line, which is cut."""
+    if not isinstance(block, blocks.Source):
+        return render_text(*_parts(block, width), width=width).splitlines()
+    name = next(iter(block.files), "")
+    name = name if len(name) <= width // 2 else f"…{name[1 - width // 2 :]}"
+    line = f"{name} · {block.text}" if name else block.text
+    return render_text(safe_text(line if len(line) <= width else f"{line[: width - 1]}…"), width=width).splitlines()
+
+
+def _fitting(block: blocks.Block, width: int, room: int) -> list[str]:
+    """Return the lines of a block as far as they have room: of a table those of the first rows; of notes a few."""
+    if isinstance(block, blocks.Table):
+        return _cut_table(block, width, room)
+    lines = _block_lines(block, width)
+    room = min(room, NOTES) if isinstance(block, blocks.Notes) else room
+    return lines if len(lines) <= room else [*lines[: max(room - 1, 0)], "… more: --table"]
+
+
+def _cut_table(table: blocks.Table, width: int, room: int) -> list[str]:
+    """Return the lines of the first rows of a table, as many as have room, and how many there are more; or no lines."""
+    for count in range(min(len(table.rows), room), 0, -1):
+        rest = len(table.rows) - count
+        cut = replace(table, rows=table.rows[:count], remedy="")
+        lines = _block_lines(cut, width) + ([f"… {rest:,} more: --table"] if rest else [])
+        if len(lines) <= room:
+            return lines
+    return []
+
+
+def _parts(block: blocks.Block, width: int) -> Iterator[RenderableType]:
     """Yield a block as parts with an empty line between them."""
     match block:
         case blocks.Source():
@@ -47,13 +100,13 @@ def _parts(block: blocks.Block) -> Iterator[RenderableType]:
             one = _lines([names[0] + safe_text(f" · {block.text}")], no_wrap=True) if len(names) == 1 else None
             yield (one or _lines([*names, text], no_wrap=True))
         case blocks.Answer():
-            yield from _answer(block)
+            yield from _answer(block, width)
         case blocks.Paragraph():
             yield safe_text(block.text)
         case blocks.Details():
             yield _grid(block.items, gap=2, style="dim")
         case blocks.Table():
-            yield from (_table(table, _omission(block, table)) for table in _fit(block, page_width()))
+            yield from (_table(table, _omission(block, table)) for table in _fit(block, width))
         case blocks.Marks():
             yield safe_text(" · ".join(f"{MARKS[mark]} {meaning}" for mark, meaning in block.meanings), "dim")
         case blocks.Legend():
@@ -62,7 +115,7 @@ def _parts(block: blocks.Block) -> Iterator[RenderableType]:
             yield _grid((("note", line) for line in block.lines), gap=1)
 
 
-def _answer(block: blocks.Answer) -> Iterator[RenderableType]:
+def _answer(block: blocks.Answer, width: int) -> Iterator[RenderableType]:
     """Yield a question with its answer on one line and the effects below, and the commands, which are not wrapped."""
     import rich.table
     from rich.console import Group
@@ -75,7 +128,21 @@ def _answer(block: blocks.Answer) -> Iterator[RenderableType]:
     question = safe_text(f"{block.question}  ", "bold") + _cell(block.answer, "")
     yield Group(question, effects)
     if block.commands:
-        yield _lines([safe_text(f"Next: {' · '.join(block.commands)}", "dim")], no_wrap=True)
+        yield _lines(
+            (safe_text(line, "dim") for command in block.commands for line in _command_lines(command, width)),
+            no_wrap=True,
+        )
+
+
+def _command_lines(command: str, width: int) -> Iterator[str]:
+    """Yield what a command is for, in a word, and the command, which a shell takes as it is, also on several lines."""
+    line = f"  {PURPOSES.get(command.split()[1], 'look'):<8} calcheck"
+    for word in command.split(" ")[1:]:
+        if len(line) + len(word) + len(" \\ ") > width and line.strip():
+            yield f"{line} \\"
+            line = " " * 10
+        line += f" {word}"
+    yield line
 
 
 def _lines(lines: Iterable[Text], *, no_wrap: bool = False) -> Text:
@@ -233,7 +300,7 @@ def _width(table: blocks.Table, column: blocks.Column, cells: Sequence[blocks.Ce
     return min(MAX_CELL_WIDTH, max(map(len, texts), default=0))
 
 
-NARROW, WIDE = 60, 100
+NARROW, USUAL, WIDE = 60, 80, 100
 
 
 def safe_text(text: str, style: str = "") -> Text:
@@ -244,15 +311,17 @@ def safe_text(text: str, style: str = "") -> Text:
 
 
 def page_width() -> int:
-    """Return the width of lines, in characters: that of the terminal, from 60 to 100; 100 in a pipe."""
-    return min(WIDE, max(NARROW, shutil.get_terminal_size((WIDE, 24)).columns)) if _is_terminal() else WIDE
+    """Return the width of lines, in characters, from 60 to 100: that of the terminal; COLUMNS or 80 in a pipe."""
+    stated = os.environ.get("COLUMNS", "")
+    columns = int(stated) if stated.isdecimal() else USUAL
+    return min(WIDE, max(NARROW, shutil.get_terminal_size().columns if _is_terminal() else columns))
 
 
 def _is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def render_text(*parts: RenderableType) -> str:
+def render_text(*parts: RenderableType, width: int | None = None) -> str:
     """Return parts as text as wide as the page, with empty lines between them; colored on terminals."""
     from rich.console import Console
     from rich.text import Text
@@ -261,7 +330,7 @@ def render_text(*parts: RenderableType) -> str:
     buffer = io.StringIO()
     console = Console(
         file=buffer,
-        width=page_width(),
+        width=width or page_width(),
         force_terminal=terminal,
         no_color=not terminal or bool(os.environ.get("NO_COLOR")),
         legacy_windows=False,

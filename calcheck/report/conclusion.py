@@ -219,7 +219,7 @@ class WorstRegion:
         Factor by which intervals would have to be wider there, if the model is too narrow or too wide, else the mean
         error in predicted standard deviations; with its interval. As the region is chosen for it, it is nearer to that
         of a right model on other rows.
-    other_value : float or None
+    other_value, other_low, other_high : float or None
         The same for the other rows.
     level : float or None
         Level of the intervals; None for a mean error.
@@ -237,6 +237,8 @@ class WorstRegion:
     low: float | None
     high: float | None
     other_value: float | None
+    other_low: float | None = field(default=None, metadata=ADDED)
+    other_high: float | None = field(default=None, metadata=ADDED)
     level: float | None
     p_value: float
     text: str

@@ -108,6 +108,18 @@ class AnyReportOptions:
 
 
 @dataclass(frozen=True)
+class TableOptions:
+    """Option for everything on the screen."""
+
+    table: bool = option(
+        default=False,
+        text="Print everything: all tables, legends and notes, instead of the first screen. Files and other formats"
+        " always have everything.",
+        short="-v",
+    )
+
+
+@dataclass(frozen=True)
 class ReportOptions(AnyReportOptions):
     """Options for the format and the destination of a report of metrics."""
 
@@ -389,6 +401,7 @@ SIGNIFICANCE = group("Inference", run.SignificanceOptions)
 INFERENCE = group("Inference", run.BootstrapOptions, run.ConfidenceOptions, run.NullOptions, run.SignificanceOptions)
 DEPENDENCE = group("Inference", run.RowDependence)
 REPORT = group("Output", ReportOptions)
+SCREEN = group("Output", TableOptions)
 PLOT = group("Output", PlotOptions)
 POINTWISE = group("Output", PointwiseOptions)
 SEED = group("Computation", run.SeedOptions)

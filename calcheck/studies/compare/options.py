@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from calcheck.options import option
 from calcheck.render import format_names
 from calcheck.studies import Argument, Group, Study, Variant, group
-from calcheck.studies.options import COLUMNS, DEPENDENCE, INFERENCE, OUTPUTS, OVERWRITTEN, SUFFIXES, WEIGHTS
+from calcheck.studies.options import COLUMNS, DEPENDENCE, INFERENCE, OUTPUTS, OVERWRITTEN, SCREEN, SUFFIXES, WEIGHTS
 
 POSITIONS = (
     "The files are a series, the undisturbed one first, at these positions, such as the strength of a disturbance: show"
@@ -82,7 +82,7 @@ COMPARE = Study(
             list[str],
         ),
     ),
-    groups=(group("Comparison", ComparisonOptions), TRIALS, COLUMNS, WEIGHTS, INFERENCE, DEPENDENCE, *OUTPUTS),
+    groups=(group("Comparison", ComparisonOptions), TRIALS, COLUMNS, WEIGHTS, INFERENCE, DEPENDENCE, SCREEN, *OUTPUTS),
     variants={"positions": Variant("trend", "a series of files (--positions)")},
     document="document.comparison_blocks",
     picture="picture.comparison_picture",

@@ -9,7 +9,7 @@ from calcheck.recalibration.cross_validation import Score
 from calcheck.recalibration.features import STD
 from calcheck.recalibration.methods import AUTO, NONE, STEPS, FitOptions, Method
 from calcheck.studies import Study, group
-from calcheck.studies.options import COLUMNS, ENGINE, FILE, INFERENCE, OVERWRITTEN, PLOT, REPORT, SEED
+from calcheck.studies.options import COLUMNS, ENGINE, FILE, INFERENCE, OVERWRITTEN, PLOT, REPORT, SCREEN, SEED
 
 MIN_FOLDS, MOST_FOLDS = 2, 100
 
@@ -122,7 +122,7 @@ RECALIBRATE = Study(
     """,
     "study.run",
     arguments=(FILE,),
-    groups=(OPTIONS, COLUMNS, INFERENCE, REPORT.omit("output"), PLOT, SEED, ENGINE),
+    groups=(OPTIONS, COLUMNS, INFERENCE, REPORT.omit("output"), SCREEN, PLOT, SEED, ENGINE),
     document="document.recalibration_blocks",
     picture="picture.recalibration_picture",
     example="calcheck recalibrate val.parquet --to test.parquet -o corrected.parquet",

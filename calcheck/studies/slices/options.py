@@ -89,6 +89,7 @@ SLICES = Study(
         options.INFERENCE,
         options.DEPENDENCE,
         options.REPORT,
+        options.SCREEN,
         options.PLOT,
         options.POINTWISE,
         options.SEED,

@@ -1,0 +1,271 @@
+"""The first screen of a report: its answer with numbers and bars, and the tables that were asked for."""
+
+import math
+from collections.abc import Iterator
+
+from calcheck.core.number_text import p_text, percent
+from calcheck.render import document
+from calcheck.render.document import Answer, Cell, Document, Emphasis
+from calcheck.render.numbers_and_notes import describe_input
+from calcheck.report import Input, Report
+from calcheck.report.conclusion import Conclusion, Effect, WidthFactor, WorstRegion
+
+HALF, LIMIT = 6, 3  # Characters of a bar from its center to its end, and to the tolerance
+NUMBERS = 26  # Characters of a number with its interval
+ALONG = {"ranking": "by size", "inputs": "along inputs", "time": "over time", "groups": "by group"}
+"""Words for what local errors are along."""
+UNTESTED = "not tested: "
+SIGNIFICANT = 0.05  # Maximum p-value of a local error that is shown
+KINDS = {"scale": "uncertainties", "bias": "means"}
+
+
+def screen_document(report: Report, *, brief: bool = False, named: bool = False) -> Document:
+    """Return the first screen of a report; ``named`` says whether its metrics were asked for."""
+    return Document(tuple(_blocks(report, brief=brief, named=named)), report.calcheck)
+
+
+def _blocks(report: Report, *, brief: bool, named: bool) -> Iterator[document.Block]:
+    conclusion = report.conclusion
+    yield _source(report.input)
+    if report.gates:
+        yield document.gates_table(report.gates)
+    if conclusion is not None:
+        yield screen_answer(report, conclusion)
+        yield from document.power_tables(conclusion)
+    yield from document.note_blocks(document.doubts(report))
+    if brief and conclusion is not None:
+        return
+    if report.overall is not None:
+        yield document.Paragraph(document.describe_overall(report.overall, report, brief=not named))
+    own = [each for each in report.results if "group" not in each.slice]
+    if own and (named or conclusion is None):
+        yield document.overview(own, whole=named)
+    if groups := [each for each in report.results if "group" in each.slice]:
+        yield document.group_table(groups)
+    yield from document.extreme_rows(report.results)
+
+
+def _source(read: Input) -> document.Source:
+    """Return what was read and how."""
+    names, text = describe_input(read)
+    columns = ", ".join(each for role, each in read.columns.items() if role not in ("x", "id"))
+    found = text.replace("predictions: ", "") + (f" ({columns})" if columns else "")
+    return document.Source(tuple(names), found + (f" · inputs {read.columns['x']}" if "x" in read.columns else ""))
+
+
+def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
+    """Return the answer of a report, with one line a topic: its number, its interval, a bar, and what it means."""
+    tolerance = conclusion.tolerance or 0.0
+    wrong = sorted((each for each in conclusion.effects if each.within is False), key=lambda each: -_size(each))
+    rest = [each for each in conclusion.effects if each.within is not False and not _is_untested(each)]
+    lines = [(each.name, document.output_cell(each)) for each in conclusion.outputs]
+    lines += [line for each in (*wrong, *rest) for line in _lines(each, report, conclusion)]
+    if report.region is not None:
+        lines += _region_lines(report.region, report.input.n, tolerance)
+    lines += _limits_lines(report, conclusion)
+    after = document.terms(conclusion)
+    if wrong and (leading := _leading(wrong[0])):
+        after = f": {leading}"
+    told = document.answer_cell(conclusion, after)
+    return Answer(document.QUESTION, told, tuple(lines), conclusion.next)
+
+
+def _leading(effect: Effect) -> str:
+    """Return the size of the largest fault in words; an empty string if it has none."""
+    value, low, high = effect.value, effect.low, effect.high
+    if value is None or effect.topic not in ("size", "bias", *ALONG):
+        return effect.topic
+    if effect.topic == "size":
+        return f"too {'narrow' if value > 1 else 'wide'}, {factor(value, low, high)}"
+    if effect.topic == "bias":
+        return f"targets are {abs(value):.2g} std {'above' if value > 0 else 'below'} predicted"
+    amount = f"off by ≥ {percent(_rounded(low))}" if effect.kind == "scale" else f"means off by ≥ {low:.2g} std"
+    return f"{amount} {ALONG[effect.topic]}"
+
+
+def _size(effect: Effect) -> float:
+    """Return the size of a fault, by which faults are ordered; impossible targets are first."""
+    if effect.value is None or effect.topic not in ("size", "bias", *ALONG):
+        return math.inf
+    if effect.topic == "size":
+        return abs(math.log(effect.value)) if effect.value > 0 else math.inf
+    return abs(effect.value) if effect.topic == "bias" else effect.low or 0.0
+
+
+def _is_untested(effect: Effect) -> bool:
+    return effect.value is None and effect.text.startswith(UNTESTED)
+
+
+def _lines(effect: Effect, report: Report, conclusion: Conclusion) -> Iterator[tuple[str, Cell]]:
+    """Yield the line of an effect; none for a local error of the means that is not shown."""
+    tolerance, topic = conclusion.tolerance or 0.0, effect.topic
+    strength: Emphasis = "strong" if effect.within is False else ""
+    if topic == "shape":
+        if other := _other_level(conclusion):
+            yield (
+                topic,
+                Cell(_measure(other.value, other.low, other.high, tolerance, _tails(effect, other, conclusion))),
+            )
+    elif effect.value is None or topic not in ("size", "bias", *ALONG):
+        yield topic, Cell(effect.text, strength)
+    elif topic == "size":
+        words = _held(report, conclusion) or _within(effect, conclusion)
+        yield topic, Cell(_measure(effect.value, effect.low, effect.high, tolerance, words), strength)
+    elif topic == "bias":
+        words = f"mean error within {tolerance:g} std" if effect.within else "mean error"
+        told = _with_bar(_shift(effect.value, effect.low, effect.high), *_scaled(effect, tolerance), words)
+        yield topic, Cell(told, strength)
+    elif _is_shown(effect):
+        low, value = _rounded(effect.low), _rounded(effect.value)
+        is_scale = effect.kind == "scale"
+        number = f"≥ {percent(low)}, typical {percent(value)}" if is_scale else f"≥ {low:g} std, typical {value:g}"
+        words = f"{KINDS[effect.kind or 'scale']}, {p_text(effect.p)}"
+        yield topic, Cell(_with_bar(number, *_scaled(effect, tolerance), words), strength)
+    elif effect.kind == "scale" and not any(_is_shown(each) for each in conclusion.effects if each.topic == topic):
+        yield topic, Cell("no error shown", "none")
+
+
+def _is_shown(effect: Effect) -> bool:
+    """Return whether a local error is significant."""
+    return effect.p is not None and effect.p <= SIGNIFICANT and (effect.low or 0.0) > 0
+
+
+def _rounded(value: float | None) -> float:
+    return float(f"{value or 0.0:.2g}")
+
+
+def _scaled(effect: Effect, tolerance: float) -> tuple[float | None, ...]:
+    """Return value and limits of a difference in units of the tolerance."""
+    found = (effect.value, effect.low, effect.high)
+    return tuple(None if each is None else each / tolerance for each in found)
+
+
+def _other_level(conclusion: Conclusion) -> WidthFactor | None:
+    """Return the factor of the level that differs most from that of the answer."""
+    main = next((each.value for each in conclusion.factors if each.level == conclusion.level), 0.0)
+    others = [each for each in conclusion.factors if each.level != conclusion.level]
+    known = [each for each in others if each.value > 0 and main > 0]
+    return max(known or others, key=lambda each: abs(math.log(each.value / main)) if known else 0, default=None)
+
+
+def _tails(effect: Effect, other: WidthFactor, conclusion: Conclusion) -> str:
+    """Return what the level of the shape is, and whether its intervals show other tails than predicted."""
+    outer = other.level > (conclusion.level or 0.0)
+    above = effect.low is not None and effect.low > 1
+    below = effect.high is not None and effect.high < 1
+    tails = "heavy tails" if (above and outer) or (below and not outer) else "light tails" if above or below else ""
+    level = percent(other.level)
+    return f"{level}: {tails}" if tails else f"{level} intervals"
+
+
+def _held(report: Report, conclusion: Conclusion) -> str:
+    """Return the coverage of the intervals of the answer, if it was computed."""
+    level = conclusion.level
+    found = (each for each in report.results if each.metric == "coverage" and each.options.get("level") == level)
+    held = next((each.value for each in found if not each.slice), None)
+    return "" if held is None or level is None else f"{percent(level)} intervals hold {percent(_rounded(held))}"
+
+
+def _within(effect: Effect, conclusion: Conclusion) -> str:
+    tolerance = percent(conclusion.tolerance or 0.0)
+    return f"within {tolerance}" if effect.within else f"not shown within {tolerance}"
+
+
+def factor(value: float, low: float | None, high: float | None) -> str:
+    """Return a factor with its interval; an open one has one limit.
+
+    >>> factor(1.331, 1.28, 1.392), factor(10.63, 10.54, None), factor(1.0, 1.2, 1.3)
+    ('×1.33 (1.28 to 1.39)', '×10.6 (10.5 or more)', '–')
+    """
+    if not (low or 0.0) <= value <= (math.inf if high is None else high):
+        return "–"
+    if low is None and high is None:
+        return "–"
+    limits = f"{_number(low or 0.0)} or more" if high is None else f"{_number(low or 0.0)} to {_number(high)}"
+    return f"×{_number(value)} ({limits})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.3g}"  # noqa: PLR2004 - digits
+
+
+def _shift(value: float, low: float | None, high: float | None) -> str:
+    """Return a mean error in standard deviations with its interval."""
+    if low is None or high is None or not low <= value <= high:
+        return "–"
+    return f"{_signed(value)} std ({_signed(low)} to {_signed(high)})"
+
+
+def _signed(value: float) -> str:
+    """Return a number with its sign: two decimals, or three digits.
+
+    >>> _signed(0.0239), _signed(-3.31), _signed(-123.4), _signed(-0.001)
+    ('+0.02', '−3.31', '−123', '0.00')
+    """
+    text = f"{value:+.2f}" if abs(value) < 10 else f"{value:+.3g}"  # noqa: PLR2004 - digits
+    return text.replace("-", "−") if float(text) else text[1:]
+
+
+def _measure(value: float, low: float | None, high: float | None, tolerance: float, words: str) -> str:
+    """Return the line of a factor."""
+    unit = math.log1p(tolerance) or 1.0
+    scaled = (None if each is None else math.log(each) / unit if each > 0 else -math.inf for each in (value, low, high))
+    return _with_bar(factor(value, low, high), *scaled, words)
+
+
+def _with_bar(number: str, value: float | None, low: float | None, high: float | None, words: str) -> str:
+    return f"{number.ljust(NUMBERS)} {bar(value, low, high)}  {words}"
+
+
+def bar(value: float | None, low: float | None, high: float | None) -> str:
+    """Return a bar with an interval on a scale from no error in the center, whose limits are the tolerance, ±1.
+
+    >>> bar(0.1, -0.5, 0.6), bar(1.4, 1.2, None), bar(-5.0, None, -4.0)
+    ('   ├━●━━┤   ', '   ├──┼──┤●━━', '◀  ├──┼──┤   ')
+    """
+    shown = list(" " * (HALF - LIMIT) + "├" + "─" * (LIMIT - 1) + "┼" + "─" * (LIMIT - 1) + "┤" + " " * (HALF - LIMIT))
+    if value is None:
+        return "".join(shown)
+    first, place, last = (
+        _place(each) for each in (-math.inf if low is None else low, value, math.inf if high is None else high)
+    )
+    for number in range(max(first, 0), min(last, 2 * HALF) + 1):
+        shown[number] = {"├": "┿", "┤": "┿"}.get(shown[number], "━")
+    shown[min(max(place, 0), 2 * HALF)] = "◀" if place < 0 else "▶" if place > 2 * HALF else "●"
+    return "".join(shown)
+
+
+def _place(scaled: float) -> int:
+    limited = min(max(scaled, -2.0 * HALF), 2.0 * HALF)
+    return HALF + round(limited * LIMIT)
+
+
+def _region_lines(region: WorstRegion, n: int, tolerance: float) -> Iterator[tuple[str, Cell]]:
+    """Yield the lines of the worst region: its rows, and what is wrong in them and in the others."""
+    yield "where", Cell(f"{region.where}: {region.rows:,} of {n:,} rows, {p_text(region.p_value)}", "strong")
+    words = region.direction.replace("-", " ")
+    inside, others = (
+        (region.value, region.low, region.high),
+        (region.other_value, region.other_low, region.other_high),
+    )
+    for (value, low, high), where in ((inside, f"{words} there"), (others, "elsewhere")):
+        if value is None:
+            continue
+        if region.level is not None:
+            yield "", Cell(_measure(value, low, high, tolerance, where))
+        else:
+            scaled = (None if each is None else each / tolerance for each in (value, low, high))
+            yield "", Cell(_with_bar(_shift(value, low, high), *scaled, where))
+
+
+def _limits_lines(report: Report, conclusion: Conclusion) -> Iterator[tuple[str, Cell]]:
+    """Yield what the rows could have shown, and what was not tested."""
+    if shown := [each for each in conclusion.power if each.sets is None]:
+        told = ", ".join(f"{each.text}: {document.percent_of_sets(each)}" for each in shown)
+        yield "shows", Cell(f"{told} of data sets", "none")
+    reasons = {each.topic: each.text.removeprefix(UNTESTED) for each in conclusion.effects if _is_untested(each)}
+    untested = [f"{topic}: {reason.removeprefix('pass ')}" for topic, reason in reasons.items()]
+    if not report.has_dependent_rows:
+        untested.append("dependence: --time or --cluster")
+    if untested:
+        yield "untested", Cell("; ".join(untested), "none")
