@@ -397,9 +397,9 @@ def slices(
     data : path, DataFrame, table, Source or Predictions, optional
         Predictions with targets, as for :func:`evaluate`.
     by : str or sequence of str, optional
-        Columns that form groups, and their combinations; numbers are cut into quantile bins, ``"age:5"``, or at edges,
-        ``"age:30/50/70"``, and dates by period, ``"date:month"``. ``"mean"`` and ``"std"`` are the predicted ones. By
-        default, regions of the inputs are searched.
+        Columns that form groups, with ``cross`` also their combinations; numbers are cut into quantile bins,
+        ``"age:5"``, or at edges, ``"age:30/50/70"``, and dates by period, ``"date:month"``. ``"mean"`` and ``"std"``
+        are the predicted ones. By default, regions of the inputs are searched.
     metrics : str, Metric, or sequence of these, optional
         Metrics by group, which are means over rows, or cce, unless ``refit``; or metrics that describe regions. By
         default standardized-bias, pit-dispersion, width-factor and zms.
@@ -418,6 +418,8 @@ def slices(
         has its nodes.
     weights : str, optional
         Column of sampling weights of groups, as for :func:`evaluate`.
+    cross : bool
+        Whether the combinations of the groups of several columns are compared, too.
     refit : bool
         Whether metrics of groups that are no means over rows, such as cce and ence, are computed on the rows of each
         group alone. By default, cce has one fit to all rows, whose values are averaged in each group.

@@ -277,7 +277,7 @@ class SlicePlan:
 
     metrics: tuple[Metric[Any], ...]
     cuts: tuple[Cut, ...]
-    refit: bool = False
+    groups: RefitOptions | None = None
 
     @property
     def column(self) -> str | None:
@@ -292,15 +292,14 @@ class SlicePlan:
         from calcheck.studies.slices.study import require_weighable
 
         require_weighable(given.get("weights"), self.cuts)
-        return replace(
-            self, metrics=tuple(inputs_and_outputs.weigh(self.metrics, given)), refit=build(RefitOptions, given).refit
-        )
+        metrics = tuple(inputs_and_outputs.weigh(self.metrics, given))
+        return replace(self, metrics=metrics, groups=build(RefitOptions, given))
 
     def added(self, report: Report, source: FileSource, run: Run) -> Report:
         """Return a report with the results of groups or regions, whose conclusion is about these."""
         from calcheck.studies.slices.study import slice_source
 
-        found = slice_source(source, self.metrics, self.cuts, run, refit=self.refit)
+        found = slice_source(source, self.metrics, self.cuts, run, groups=self.groups)
         inputs_and_outputs.require_nothing_skipped(found, source)
         return replace(report, results=(*report.results, *found.results))
 

@@ -161,8 +161,7 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
             raise OptionError(f"--by compares groups of one FILE, got {len(files)} files")
         run_study(STUDIES["slices"], file=files[0], **given)
         return ()
-    if build(study_options.RefitOptions, given).refit and not by:
-        raise OptionError("--refit applies to groups: also pass the columns that form them, e.g. --by sex")
+    build(study_options.RefitOptions, given).require_groups(by)
     inputs_and_outputs.require_shown(given)
     from calcheck.cli.study_commands import model_names
 

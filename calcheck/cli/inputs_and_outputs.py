@@ -125,19 +125,22 @@ def view_of(
     output: study_options.AnyReportOptions | study_options.PrintedReportOptions, *, screen: bool
 ) -> Literal["full", "screen", "file"]:
     """Return how much text shows: everything in a file, and on a screen unless only the first is asked for."""
-    if output.output and output.output not in STDOUT:
-        return "file"
-    return "screen" if screen else "full"
+    return ("screen" if screen else "full") if is_printed(output) else "file"
+
+
+def is_printed(output: study_options.AnyReportOptions | study_options.PrintedReportOptions) -> bool:
+    """Return whether a report goes to standard output."""
+    return not output.output or output.output in STDOUT
 
 
 def deliver_text(text: str, output: study_options.AnyReportOptions) -> None:
     """Print a text, or write it to its output file."""
-    if output.output and output.output not in STDOUT:
+    if is_printed(output):
+        sys.stdout.write(text)
+    else:
         from calcheck.storage.atomic_write import write_text
 
-        write_text(output.output, text)
-    else:
-        sys.stdout.write(text)
+        write_text(str(output.output), text)
 
 
 INPUTS = ("embedding", "inputs")

@@ -200,13 +200,10 @@ class CommandRequest(Request):
             for picture in self._study.pictures_of(answer.report, *answer.extras):
                 inputs_and_outputs.draw(picture, plot)
         pictures = partial(self._study.pictures_of, answer.report, *answer.extras)
-        inputs_and_outputs.deliver(
-            answer.report,
-            build(AnyReportOptions, self.parameters),
-            self._study.document_of,
-            pictures,
-            screen=self.parameters.get("table") is False,
-        )
+        output, screens = build(AnyReportOptions, self.parameters), self.parameters.get("table") is False
+        screens = screens and output.format == "table" and inputs_and_outputs.is_printed(output)
+        document = self._study.screen_of if screens else self._study.document_of
+        inputs_and_outputs.deliver(answer.report, output, document, pictures, screen=screens)
         if getattr(answer.report, "gates", ()):
             from calcheck.cli.check import exit_code
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from calcheck.core.number_text import format_p
+from calcheck.core.number_text import p_text
 from calcheck.report import Result, rejects
 from calcheck.report.conclusion import BestModel, OtherModel
 
@@ -83,5 +83,5 @@ def _described(other: OtherModel) -> str:
     value, low, high = in_percent if relative else (other.difference, other.low, other.high)
     digits, unit = (".1f", " %") if relative else (".3g", "")
     parts = [] if low is None or high is None else [f"{low:{digits}} to {high:{digits}}{unit}"]
-    parts += [] if other.p_value is None else [f"p {format_p(other.p_value)}"]
+    parts += [] if other.p_value is None else [p_text(other.p_value)]
     return f"{value:{digits}}{unit} below {other.model}" + (f" ({'; '.join(parts)})" if parts else "")

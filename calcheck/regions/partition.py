@@ -324,10 +324,10 @@ def values_of(source: Source, column: str) -> AnyArray:
     return rows.distributions().mean() if column == MEAN else rows.distributions().spread()
 
 
-def partitions(columns: Sequence[Partition]) -> list[Partition]:
-    """Return all rows as one group, then the groups of each column, then those of all combinations."""
+def partitions(columns: Sequence[Partition], *, cross: bool) -> list[Partition]:
+    """Return all rows as one group, then the groups of each column, then, if ``cross``, those of all combinations."""
     found = [Partition.whole(len(columns[0].label)), *(_crossed([each]) for each in columns)]
-    if len(columns) > 1:
+    if cross and len(columns) > 1:
         found.append(_crossed(columns))
     count = sum(each.classes for each in found)
     if count > MOST_GROUPS:

@@ -98,7 +98,7 @@ class Table:
     # first of them only; "title" in tables of their own, with this cell as the title; "" for no groups
     groups: Literal["", "gap", "title"] = ""
     remedy: str = ""  # Option that shows the columns that are left out
-    whole: bool = False  # Whether the first screen has all rows, as they were asked for
+    most: int | None = None  # Maximum number of rows on the first screen; 0 for all, None for those that fit
     sortable: bool = False  # Whether readers of a page can sort the rows by a column
 
 
@@ -462,7 +462,7 @@ def overview(results: Sequence[Result], *, whole: bool = False) -> Table:
     rows = tuple(_overview_row(result, subset, changes=changes) for result in results)
     keys = 1 + len(subset)
     groups: Literal["", "gap"] = "gap" if subset else ""
-    return Table(columns, rows, "", "omit", keys, groups=groups, remedy="--format csv", whole=whole)
+    return Table(columns, rows, "", "omit", keys, groups=groups, remedy="--format csv", most=0 if whole else None)
 
 
 def _overview_row(result: Result, subset: Sequence[str], *, changes: bool) -> tuple[Cell, ...]:

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from calcheck.core.number_text import p_text, percent
 from calcheck.render import document
 from calcheck.render.document import Answer, Cell, Document, Emphasis
-from calcheck.render.numbers_and_notes import describe_input
+from calcheck.render.numbers_and_notes import ABSENT, describe_input
 from calcheck.report import Input, Report
 from calcheck.report.conclusion import Conclusion, Effect, WidthFactor, WorstRegion
 
@@ -17,6 +18,13 @@ ALONG = {"ranking": "by size", "inputs": "along inputs", "time": "over time", "g
 UNTESTED = "not tested: "
 SIGNIFICANT = 0.05  # Maximum p-value of a local error that is shown
 KINDS = {"scale": "uncertainties", "bias": "means"}
+
+
+Span: TypeAlias = tuple[float | None, float | None, float | None]  # A value with its limits
+
+
+def _span(found: Effect | WidthFactor) -> Span:
+    return found.value, found.low, found.high
 
 
 def screen_document(report: Report, *, brief: bool = False, named: bool = False) -> Document:
@@ -72,11 +80,11 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
 
 def _leading(effect: Effect) -> str:
     """Return the size of the largest fault in words; an empty string if it has none."""
-    value, low, high = effect.value, effect.low, effect.high
+    value, low = effect.value, effect.low
     if value is None or effect.topic not in ("size", "bias", *ALONG):
         return effect.topic
     if effect.topic == "size":
-        return f"too {'narrow' if value > 1 else 'wide'}, {factor(value, low, high)}"
+        return f"too {'narrow' if value > 1 else 'wide'}, {factor(_span(effect))}"
     if effect.topic == "bias":
         return f"targets are {abs(value):.2g} std {'above' if value > 0 else 'below'} predicted"
     amount = f"off by ≥ {percent(_rounded(low))}" if effect.kind == "scale" else f"means off by ≥ {low:.2g} std"
@@ -104,23 +112,23 @@ def _lines(effect: Effect, report: Report, conclusion: Conclusion) -> Iterator[t
         if other := _other_level(conclusion):
             yield (
                 topic,
-                Cell(_measure(other.value, other.low, other.high, tolerance, _tails(effect, other, conclusion))),
+                Cell(_measure(_span(other), tolerance, _tails(effect, other, conclusion))),
             )
     elif effect.value is None or topic not in ("size", "bias", *ALONG):
         yield topic, Cell(effect.text, strength)
     elif topic == "size":
         words = _held(report, conclusion) or _within(effect, conclusion)
-        yield topic, Cell(_measure(effect.value, effect.low, effect.high, tolerance, words), strength)
+        yield topic, Cell(_measure(_span(effect), tolerance, words), strength)
     elif topic == "bias":
         words = f"mean error within {tolerance:g} std" if effect.within else "mean error"
-        told = _with_bar(_shift(effect.value, effect.low, effect.high), *_scaled(effect, tolerance), words)
+        told = _with_bar(shift(_span(effect)), _scaled(effect, tolerance), words)
         yield topic, Cell(told, strength)
     elif _is_shown(effect):
         low, value = _rounded(effect.low), _rounded(effect.value)
         is_scale = effect.kind == "scale"
         number = f"≥ {percent(low)}, typical {percent(value)}" if is_scale else f"≥ {low:g} std, typical {value:g}"
-        words = f"{KINDS[effect.kind or 'scale']}, {p_text(effect.p)}"
-        yield topic, Cell(_with_bar(number, *_scaled(effect, tolerance), words), strength)
+        words = f"{KINDS[effect.kind or 'scale']}, {p_text(effect.p or 0.0)}"
+        yield topic, Cell(_with_bar(number, _scaled(effect, tolerance), words), strength)
     elif effect.kind == "scale" and not any(_is_shown(each) for each in conclusion.effects if each.topic == topic):
         yield topic, Cell("no error shown", "none")
 
@@ -134,10 +142,15 @@ def _rounded(value: float | None) -> float:
     return float(f"{value or 0.0:.2g}")
 
 
-def _scaled(effect: Effect, tolerance: float) -> tuple[float | None, ...]:
+def _scaled(found: Effect, tolerance: float) -> Span:
     """Return value and limits of a difference in units of the tolerance."""
-    found = (effect.value, effect.low, effect.high)
-    return tuple(None if each is None else each / tolerance for each in found)
+    return shares(_span(found), tolerance)
+
+
+def shares(span: Span, tolerance: float) -> Span:
+    """Return value and limits in units of the tolerance."""
+    value, low, high = (None if each is None else each / tolerance for each in span)
+    return value, low, high
 
 
 def _other_level(conclusion: Conclusion) -> WidthFactor | None:
@@ -171,16 +184,15 @@ def _within(effect: Effect, conclusion: Conclusion) -> str:
     return f"within {tolerance}" if effect.within else f"not shown within {tolerance}"
 
 
-def factor(value: float, low: float | None, high: float | None) -> str:
-    """Return a factor with its interval; an open one has one limit.
+def factor(span: Span) -> str:
+    """Return a factor with its interval; neither of them if it is outside.
 
-    >>> factor(1.331, 1.28, 1.392), factor(10.63, 10.54, None), factor(1.0, 1.2, 1.3)
+    >>> factor((1.331, 1.28, 1.392)), factor((10.63, 10.54, None)), factor((1.0, 1.2, 1.3))
     ('×1.33 (1.28 to 1.39)', '×10.6 (10.5 or more)', '–')
     """
-    if not (low or 0.0) <= value <= (math.inf if high is None else high):
-        return "–"
-    if low is None and high is None:
-        return "–"
+    value, low, high = span
+    if value is None or low is high is None or not (low or 0.0) <= value <= (math.inf if high is None else high):
+        return ABSENT
     limits = f"{_number(low or 0.0)} or more" if high is None else f"{_number(low or 0.0)} to {_number(high)}"
     return f"×{_number(value)} ({limits})"
 
@@ -189,10 +201,11 @@ def _number(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.3g}"  # noqa: PLR2004 - digits
 
 
-def _shift(value: float, low: float | None, high: float | None) -> str:
-    """Return a mean error in standard deviations with its interval."""
-    if low is None or high is None or not low <= value <= high:
-        return "–"
+def shift(span: Span) -> str:
+    """Return a mean error in standard deviations with its interval; neither of them if it is outside."""
+    value, low, high = span
+    if value is None or low is None or high is None or not low <= value <= high:
+        return ABSENT
     return f"{_signed(value)} std ({_signed(low)} to {_signed(high)})"
 
 
@@ -206,31 +219,36 @@ def _signed(value: float) -> str:
     return text.replace("-", "−") if float(text) else text[1:]
 
 
-def _measure(value: float, low: float | None, high: float | None, tolerance: float, words: str) -> str:
+def _measure(span: Span, tolerance: float, words: str) -> str:
     """Return the line of a factor."""
-    unit = math.log1p(tolerance) or 1.0
-    scaled = (None if each is None else math.log(each) / unit if each > 0 else -math.inf for each in (value, low, high))
-    return _with_bar(factor(value, low, high), *scaled, words)
+    return _with_bar(factor(span), logarithms(span, tolerance), words)
 
 
-def _with_bar(number: str, value: float | None, low: float | None, high: float | None, words: str) -> str:
-    return f"{number.ljust(NUMBERS)} {bar(value, low, high)}  {words}"
+def logarithms(span: Span, tolerance: float) -> Span:
+    """Return value and limits of a factor in units of the tolerance, on a logarithmic scale."""
+    value, low, high = (None if each is None else math.log(each) if each > 0 else -math.inf for each in span)
+    return shares((value, low, high), math.log1p(tolerance))
 
 
-def bar(value: float | None, low: float | None, high: float | None) -> str:
+def _with_bar(number: str, span: Span, words: str) -> str:
+    return f"{number.ljust(NUMBERS)} {bar(span)}  {words}"
+
+
+def bar(span: Span) -> str:
     """Return a bar with an interval on a scale from no error in the center, whose limits are the tolerance, ±1.
 
-    >>> bar(0.1, -0.5, 0.6), bar(1.4, 1.2, None), bar(-5.0, None, -4.0)
-    ('   ├━●━━┤   ', '   ├──┼──┤●━━', '◀  ├──┼──┤   ')
+    >>> bar((0.1, -0.5, 0.6)), bar((1.4, 1.2, None)), bar((-5.0, None, -4.0))
+    ('   ├━━●━━┤   ', '   ├──┼──┤●━━', '◀  ├──┼──┤   ')
     """
-    shown = list(" " * (HALF - LIMIT) + "├" + "─" * (LIMIT - 1) + "┼" + "─" * (LIMIT - 1) + "┤" + " " * (HALF - LIMIT))
+    value, low, high = span
+    side, middle = " " * (HALF - LIMIT), "─" * (LIMIT - 1)
+    shown = list(f"{side}├{middle}┼{middle}┤{side}")
     if value is None:
         return "".join(shown)
-    first, place, last = (
-        _place(each) for each in (-math.inf if low is None else low, value, math.inf if high is None else high)
-    )
+    first, last = _place(-math.inf if low is None else low), _place(math.inf if high is None else high)
     for number in range(max(first, 0), min(last, 2 * HALF) + 1):
         shown[number] = {"├": "┿", "┤": "┿"}.get(shown[number], "━")
+    place = _place(value)
     shown[min(max(place, 0), 2 * HALF)] = "◀" if place < 0 else "▶" if place > 2 * HALF else "●"
     return "".join(shown)
 
@@ -248,14 +266,11 @@ def _region_lines(region: WorstRegion, n: int, tolerance: float) -> Iterator[tup
         (region.value, region.low, region.high),
         (region.other_value, region.other_low, region.other_high),
     )
-    for (value, low, high), where in ((inside, f"{words} there"), (others, "elsewhere")):
-        if value is None:
-            continue
-        if region.level is not None:
-            yield "", Cell(_measure(value, low, high, tolerance, where))
-        else:
-            scaled = (None if each is None else each / tolerance for each in (value, low, high))
-            yield "", Cell(_with_bar(_shift(value, low, high), *scaled, where))
+    for span, where in ((inside, f"{words} there"), (others, "elsewhere")):
+        if span[0] is not None and region.level is not None:
+            yield "", Cell(_measure(span, tolerance, where))
+        elif span[0] is not None:
+            yield "", Cell(_with_bar(shift(span), shares(span, tolerance), where))
 
 
 def _limits_lines(report: Report, conclusion: Conclusion) -> Iterator[tuple[str, Cell]]:

@@ -50,7 +50,7 @@ def _first_screen(document: blocks.Document, width: int) -> str:
     """Return the lines of a document that fit on a screen: without legends, and tables have the room that is left."""
     shown, room, whole = dict[int, list[str]](), LINES, list[list[str]]()
     for number, block in sorted(enumerate(document.blocks), key=lambda each: isinstance(each[1], blocks.Table)):
-        if isinstance(block, blocks.Table) and block.whole:
+        if isinstance(block, blocks.Table) and block.most == 0:
             whole.append(_block_lines(block, width))
         elif not isinstance(block, (blocks.Legend, blocks.Marks)):
             shown[number] = _fitting(block, width, room - 1)
@@ -83,7 +83,7 @@ def _fitting(block: blocks.Block, width: int, room: int) -> list[str]:
 
 def _cut_table(table: blocks.Table, width: int, room: int) -> list[str]:
     """Return the lines of the first rows of a table, as many as have room, and how many there are more; or no lines."""
-    for count in range(min(len(table.rows), room), 0, -1):
+    for count in range(min(len(table.rows), room, table.most or room), 0, -1):
         rest = len(table.rows) - count
         cut = replace(table, rows=table.rows[:count], remedy="")
         lines = _block_lines(cut, width) + ([f"… {rest:,} more: --table"] if rest else [])

@@ -193,6 +193,7 @@ class Study:
     run: str
     groups: tuple[Group, ...]  # Options, in the order of the help
     example: str
+    screen: str = ""  # Function that yields the blocks of the first screen; by default those of the document
     document: str = ""  # Function that yields the blocks of the document of a report; by default a table of results
     # Function that returns the picture of a report, or None if it has none; by default one of each metric
     picture: str = ""
@@ -212,6 +213,10 @@ class Study:
         """Return what the study finds."""
         found = self.function(self.run)(request)
         return found if isinstance(found, Answer) else Answer(found)
+
+    def screen_of(self, report: Report) -> Document:
+        """Return the document of which the first screen is made."""
+        return replace(self, document=self.screen or self.document).document_of(report)
 
     def document_of(self, report: Report) -> Document:
         """Return the document of a report of this study."""

@@ -1,7 +1,8 @@
 """Options that several commands share: input, rows, inference, output and computation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from calcheck.errors import OptionError
 from calcheck.execution import run
@@ -47,13 +48,24 @@ class GroupOptions:
 
 @dataclass(frozen=True)
 class RefitOptions:
-    """Option for metrics of groups that are no means over rows."""
+    """Options for the groups of several columns, and for metrics that are no means over rows."""
+
+    cross: bool = option(
+        default=False,
+        text="With --by, also compare the combinations of the groups of several columns.",
+    )
 
     refit: bool = option(
         default=False,
         text="With --by, compute metrics that are no means over rows, such as cce and ence, on the rows of each group"
         " alone. Default: cce has one fit to all rows, whose values are averaged in each group.",
     )
+
+    def require_groups(self, by: Sequence[Any] | None) -> None:
+        """Raise if an option is given, and no columns form groups."""
+        for name in ("refit", "cross"):
+            if getattr(self, name) and not by:
+                raise OptionError(f"--{name} applies to groups: also pass the columns that form them, e.g. --by sex")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Comparisons, and changes between two reports, as documents."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from calcheck.models.report_difference import Change, Diff, Unmatched
@@ -16,30 +16,57 @@ NOT_SHOWN = ("no-interval", "no-verdict", "undecided", "interval-shows-spread")
 """Prefixes of warnings about intervals and verdicts, which the table of values does not show."""
 
 
+QUESTION = "Which model is best?"
+
+
+def comparison_screen(report: Report) -> Iterator[document.Block]:
+    """Yield the first screen of a comparison: which model is best, and a table with one line per metric."""
+    yield document.source(report.input)
+    yield from _answer(report)
+    rows = tuple(
+        (document.Cell(with_dataset(results[0], name)), *(_value(each, short) for each in results))
+        for (_, name), results in _by_metric(report).items()
+    )
+    columns = (document.Column("metric"), *(document.Column(model, "right") for model in _models(report)))
+    yield document.Table(columns, rows, overflow="omit", keys=1, remedy="--table")
+    yield from document.note_blocks(_notes(report))
+
+
+def _answer(report: Report) -> Iterator[document.Answer]:
+    """Yield which model is best, with a line per data set; nothing if no score says so."""
+    if not report.best:
+        return
+    shown = [each.model for each in report.best if any(other.significant for other in each.others)]
+    told = ", ".join(dict.fromkeys(shown)) or "NOT SHOWN"
+    effects = tuple((each.dataset or each.metric, document.Cell(each.text)) for each in report.best)
+    yield document.Answer(QUESTION, document.Cell(told, "pass" if shown else "undecided"), effects)
+
+
 def comparison_blocks(report: Report) -> Iterator[document.Block]:
     """Yield the document of a comparison: the best value of each metric is marked, and the second best."""
     yield document.source(report.input)
+    yield from _answer(report)
     by_metric = _by_metric(report)
     columns = [
         document.Column(name, "right", _better(results), unit(results[0]), dataset)
         for (dataset, name), results in by_metric.items()
     ]
-    rows = []
-    for model, *own in zip(_models(report), *by_metric.values(), strict=True):
-        cells = [document.Cell(model)]
-        for result in own:
-            deviation, rank = result.details.get("deviation"), RANKS.get(result.details.get("rank", 0), "")
-            after = "" if deviation is None else f" ({short(deviation)})"
-            cells.append(document.Cell(number(result.number), rank, after))
-        rows.append(tuple(cells))
+    rows = [
+        (document.Cell(model), *(_value(result, number) for result in own))
+        for model, *own in zip(_models(report), *by_metric.values(), strict=True)
+    ]
     values = document.Table((document.Column("model"), *columns), tuple(rows), overflow="split", keys=1)
     yield values
     yield from document.marks_in([values], ("best", "best"), ("second", "second"))
     yield from (_parts(results) for results in decompositions(report).values())
     yield _differences(report)
-    for best in report.best:
-        yield document.Paragraph(f"{best.dataset}: {best.text}" if best.dataset else best.text)
     yield from document.note_blocks(_notes(report))
+
+
+def _value(result: Result, text: Callable[[float | None], str]) -> document.Cell:
+    deviation = result.details.get("deviation")
+    after = "" if deviation is None else f" ({short(deviation)})"
+    return document.Cell(text(result.number), RANKS.get(result.details.get("rank", 0), ""), after)
 
 
 def _parts(results: Sequence[Result]) -> document.Table:

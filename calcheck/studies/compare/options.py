@@ -85,6 +85,7 @@ COMPARE = Study(
     groups=(group("Comparison", ComparisonOptions), TRIALS, COLUMNS, WEIGHTS, INFERENCE, DEPENDENCE, SCREEN, *OUTPUTS),
     variants={"positions": Variant("trend", "a series of files (--positions)")},
     document="document.comparison_blocks",
+    screen="document.comparison_screen",
     picture="picture.comparison_picture",
     example="calcheck compare a.parquet b.parquet --metrics crps,zms",
 )

@@ -32,9 +32,10 @@ def recalibration_blocks(report: Report) -> Iterator[document.Block]:
 def recalibration_tables(report: Report) -> Iterator[document.Block]:
     """Yield the correction, the methods with their scores, and the metrics before and after, with their legend."""
     method = str(report.settings["method"])
-    told = "none: leave the predictions as they are" if method == NONE else method
-    yield document.Details((("method", told), *(("correction", str(text)) for text in report.settings["steps"])))
     scores = [result for result in report.results if "method" in result.slice]
+    told = "none: leave the predictions as they are" if method == NONE else method
+    steps = (("correction", str(text)) for text in report.settings["steps"])
+    yield _answer(report, scores) if scores else document.Details((("method", told), *steps))
     if scores:
         table = _methods(scores, method)
         yield table
@@ -48,6 +49,32 @@ def recalibration_tables(report: Report) -> Iterator[document.Block]:
     if any(result.metric == "width-factor" for result in report.results):
         legend.append(WIDTH_LEGEND)
     yield document.Legend(tuple(legend))
+
+
+QUESTION = "Does a correction help?"
+
+
+def _relative(difference: float | None, unchanged: float | None) -> str:
+    """Return a difference in percent of the score without a correction."""
+    return ABSENT if difference is None or not unchanged else f"{100 * difference / abs(unchanged):+.2f} %"
+
+
+def _answer(report: Report, scores: Sequence[Result]) -> document.Answer:
+    """Return whether a correction helps: the chosen one, and by how much its score is better out of fold."""
+    method = str(report.settings["method"])
+    unchanged = next(
+        (each.value for each in scores if each.slice["method"] == NONE and "minus" not in each.slice), None
+    )
+    paired = next((each for each in scores if each.slice["method"] == method and "minus" in each.slice), None)
+    if paired is None or paired.value is None:
+        told = document.Cell("NO", "pass", ": leave the predictions as they are")
+    else:
+        limits = [_relative(each, unchanged) for each in (paired.low, paired.high)]
+        change = f"{paired.metric} {_relative(paired.value, unchanged)} ({limits[0]} to {limits[1]}) out of fold"
+        helps = paired.value < 0
+        told = document.Cell("YES" if helps else "NO", "pass" if helps else "fail", f": {method}, {change}")
+    steps = tuple(("correction", document.Cell(str(text))) for text in report.settings["steps"])
+    return document.Answer(QUESTION, told, steps)
 
 
 def _methods(results: Sequence[Result], chosen: str) -> document.Table:

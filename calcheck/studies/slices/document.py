@@ -1,11 +1,12 @@
 """Slices, searches and trees as documents."""
 
+import math
 from collections.abc import Iterator
 
-from calcheck.render import document
+from calcheck.render import document, screen
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
 from calcheck.render.numbers_and_notes import ABSENT, interval, name_with_unit, notes, number, results_by
-from calcheck.report import Report
+from calcheck.report import Report, Result
 
 INDENT = "· "  # Spaces would collapse in HTML and Markdown
 TREE_LEGEND = (
@@ -40,6 +41,81 @@ def tree_table(report: Report) -> document.Table:
         rows.append(cells)
     title = f"tree of {', '.join(map(str, report.settings['columns']))}"
     return document.Table(columns, tuple(rows), title, "omit", keys=2, remedy="--format csv")
+
+
+ALL = "all rows"
+MOST = 5  # Maximum number of groups on the first screen
+
+
+def slices_screen(report: Report) -> Iterator[document.Block]:
+    """Yield the first screen: the groups or regions that differ most, each with its factor or its mean error."""
+    ranked = ranked_groups(report)
+    if not ranked or "tree" in report.settings:
+        yield from slices_blocks(report)
+        return
+    yield document.source(report.input)
+    tolerance = float(report.settings["tolerance"])
+    if (found := report.conclusion) is not None:
+        label, leading = ranked[0]
+        after = f": {label}, {_measured(leading, tolerance)[0]}" if found.answer == "no" and _fails(leading) else ""
+        told = [each for each in found.effects if not any(each.text.startswith(f"{name} (") for name, _ in ranked)]
+        effects = tuple((each.topic, document.Cell(each.text)) for each in told)
+        question = REGIONS_QUESTION if is_search(report) else GROUPS_QUESTION
+        yield document.Answer(question, document.answer_cell(found, after), effects, found.next)
+    rows = tuple(_ranked_row(label, own, tolerance) for label, own in ranked)
+    columns = (
+        document.Column("region" if is_search(report) else "group"),
+        document.Column("rows", "right"),
+        document.Column("factor or mean error", "right"),
+        document.Column("", "right"),
+        document.Column("verdict"),
+    )
+    yield document.Table(columns, rows, most=MOST)
+    yield from document.note_blocks(notes(report))
+
+
+def ranked_groups(report: Report) -> list[tuple[str, dict[str, Result]]]:
+    """Return groups with a width factor, by metric, without all rows: those that fail first, then by their p-values."""
+    found = results_by((each for each in report.results if "filter" in each.slice), "group")
+    groups = [(label, {each.metric: each for each in own}) for label, own in found.items()]
+    whole = {str(each.slice["group"]) for each in report.results if each.slice["rows"] == report.input.n}
+    known = [(label, own) for label, own in groups if "width-factor" in own and label not in whole]
+    return sorted(known, key=lambda each: (not _fails(each[1]), _explanation(each[1]) != "", _least_p(each[1])))
+
+
+def _fails(own: dict[str, Result]) -> bool:
+    return any(each.verdict == "fail" for each in own.values())
+
+
+def _least_p(own: dict[str, Result]) -> tuple[float, float]:
+    known = [each.p_value_adjusted for each in own.values() if each.p_value_adjusted is not None]
+    value = own["width-factor"].value or 1.0
+    return min(known, default=1.0), -abs(math.log(value)) if value > 0 else 0.0
+
+
+def _explanation(own: dict[str, Result]) -> str:
+    return next((str(each.details["explained_by"]) for each in own.values() if "explained_by" in each.details), "")
+
+
+def _measured(own: dict[str, Result], tolerance: float) -> tuple[str, str]:
+    """Return the number of a group with its bar: the factor of its intervals, or its mean error if only that fails."""
+    failed = {name for name, each in own.items() if each.verdict == "fail"}
+    is_bias = failed == {"standardized-bias"}
+    each = own["standardized-bias" if is_bias else "width-factor"]
+    span = each.value, each.low, each.high
+    if is_bias:
+        return screen.shift(span), screen.bar(screen.shares(span, tolerance))
+    return screen.factor(span), screen.bar(screen.logarithms(span, tolerance))
+
+
+def _ranked_row(label: str, own: dict[str, Result], tolerance: float) -> tuple[document.Cell, ...]:
+    number, bar = _measured(own, tolerance)
+    directions = [str(each.direction).replace("-", " ") for each in own.values() if each.verdict == "fail"]
+    verdict = next(iter(own.values())).verdict if not directions else "fail"
+    cause = _explanation(own)
+    told = (f"as {ALL}" if cause == ALL else f"explained by {cause}") if cause else next(iter(directions), verdict)
+    rows = f"{own['width-factor'].slice['rows']:,}"
+    return (*document.row_of(label, rows, number, bar.replace(" ", "·")), document.Cell(told, verdict))
 
 
 GROUPS_QUESTION = "Can the uncertainties be trusted in every group?"

@@ -253,13 +253,14 @@ def by_groups(
     metrics: Sequence[Metric[Any]] | None = None,
     min_rows: int | None = None,
     refit: bool = False,
+    cross: bool = False,
     run: Run | None = None,
     tolerance: float = evaluation.TOLERANCE,
 ) -> Report:
-    """Return metrics of all rows, of the groups of each column, and of the groups of all columns together."""
+    """Return metrics of all rows, of the groups of each column, and, if ``cross``, of those of all combinations."""
     if min_rows is not None and min_rows < 1:
         raise OptionError(f"--min-rows must be at least 1, got {min_rows}")
-    study = _Groups(source, by, run or Run(), FEWEST_ROWS if min_rows is None else min_rows, refit=refit)
+    study = _Groups(source, by, run or Run(), FEWEST_ROWS if min_rows is None else min_rows, refit=refit, cross=cross)
     return study.report(group_metrics() if metrics is None else metrics, tolerance)
 
 
@@ -279,15 +280,19 @@ class _Group:
         return {"group": self.label, "filter": filter_options(self.conditions), "rows": len(self.rows)}
 
 
+ALL, CLEAR = "all rows", 2.0  # What explains a group that differs from other rows by fewer standard errors
+
+
 class _Groups:
     """Metrics of groups, of the data and of all replicates."""
 
-    def __init__(self, source: Source, by: Sequence[Cut], run: Run, min_rows: int, *, refit: bool) -> None:
+    def __init__(self, source: Source, by: Sequence[Cut], run: Run, min_rows: int, *, refit: bool, cross: bool) -> None:
         self.source, self.run, self.min_rows, self.refit = source, run, min_rows, refit
         self.rows = source.predictions()
         if not by:
             raise OptionError("there are no columns to form groups: name at least one")
-        self.partitions = partitions(cut_columns(source, [cut.resolve(self.rows.columns) for cut in by]))
+        self.columns = cut_columns(source, [cut.resolve(self.rows.columns) for cut in by])
+        self.partitions = partitions(self.columns, cross=cross)
         self.groups: list[_Group] = []
         for number, partition in enumerate(self.partitions):
             parts = np.split(np.argsort(partition.label, kind="stable"), np.cumsum(partition.counts)[:-1])
@@ -305,7 +310,7 @@ class _Groups:
         of_means = iter(self._means(means))
         by_metric = [next(of_means) if _is_mean(each) else self._fitted(each) for each in tested]
         computed = list(zip(*by_metric, strict=True)) or [()] * len(self.groups)
-        results = tuple(self._results(computed))
+        results = self._explained(means, tuple(self._results(computed)))
         noticed = {} if self.noticed is None else self.noticed.settings
         are_impossible = scores.are_impossible(self.rows)
         counts = {group.label: int(are_impossible[group.rows].sum()) for group in self.groups}
@@ -331,6 +336,34 @@ class _Groups:
             skipped=tuple(self.skipped),
             conclusion=unjudged_conclusion(noticed, impossible=impossible)
             or conclude_groups(results, impossible, tolerance),
+        )
+
+    def _explained(self, tested: Sequence[FittedRows], results: tuple[Result, ...]) -> tuple[Result, ...]:
+        """Return the results; those of groups that all rows or groups of another column explain say so."""
+        terms = {each.metric.info.name: tuple(row_terms(each.metric, each.rows).values()) for each in tested}
+        values = {name: own[0] for name, own in terms.items() if len(own) == 1}
+        failed = {
+            label: [one for one in found if one in values and found[one].verdict == "fail"]
+            for label, found in results_by_group(results).items()
+        }
+        single = [each for each in self.groups if 0 < each.partition <= len(self.columns) and failed.get(each.label)]
+        evidence = {
+            each.label: max((deviation(values[name], each.rows), name) for name in failed[each.label])
+            for each in single
+        }
+        causes, names = list[_Group](), {name: ALL for name, (size, _) in evidence.items() if size < CLEAR}
+        single = [each for each in single if each.label not in names]
+        for group in sorted(single, key=lambda each: -evidence[each.label][0]):
+            own = values[evidence[group.label][1]]
+            columns = (self.columns[each.partition - 1] for each in causes if each.partition != group.partition)
+            found = next((each.column for each in columns if is_explained(own, group.rows, each.label)), None)
+            if found is None:
+                causes.append(group)
+            else:
+                names[group.label] = found
+        explained = {label: {"explained_by": name} for label, name in names.items()}
+        return tuple(
+            replace(each, details={**each.details, **explained.get(str(each.slice["group"]), {})}) for each in results
         )
 
     def _tested(self, metric: Metric[Any]) -> FittedRows | None:
@@ -467,6 +500,36 @@ class _Groups:
         return ""
 
 
+def deviation(values: Values, rows: Indices) -> float:
+    """Return the difference of the mean of some rows, (m,), from that of the others, in standard errors."""
+    others = np.delete(values, rows)
+    if not len(others) or not (spread := float(values.std())):
+        return 0.0
+    error = spread * math.sqrt(1 / len(rows) + 1 / len(others))
+    return float(abs(values[rows].mean() - others.mean())) / error
+
+
+def is_explained(values: Values, rows: Indices, label: Indices) -> bool:
+    """Return whether some rows differ from the others, but not from others in the same groups of another column.
+
+    The difference within the groups is less than half of that of all rows, and less than two standard errors.
+
+    Shapes: values (n,), rows (m,), label (n,), 0 to k - 1.
+    """
+    others = np.delete(np.arange(len(values)), rows)
+    counts = np.bincount(label[others], minlength=label.max() + 1)
+    known = rows[counts[label[rows]] > 0]
+    if not len(others) or len(known) < len(rows) / 2:
+        return False
+    means = np.bincount(label[others], values[others], len(counts)) / np.maximum(counts, 1)
+    rest = values[known] - means[label[known]]
+    shares = np.bincount(label[known], minlength=len(counts)) / len(known)
+    of_means = np.sum(shares**2 / np.maximum(counts, 1)) * np.var(values[others] - means[label[others]])
+    error = math.sqrt(np.var(rest) / len(known) + of_means)
+    whole = abs(values[rows].mean() - values[others].mean())
+    return bool(abs(rest.mean()) < min(whole / 2, CLEAR * error))
+
+
 def _simulator(rows: Predictions, run: Run) -> NullSimulator:
     """Return the simulator of enough replicates that adjusted p-values can be as small as one-sided ones."""
     found = NullSimulator(rows, run)
@@ -518,5 +581,6 @@ def fault_effects(results: Sequence[Result], tolerance: float) -> tuple[Effect, 
             first = next(each for each in own.values() if each.verdict == "fail")
             text, within = sentence(label, int(first.slice["rows"]), faults), are_within(own, tolerance)
             text += f", within {percent(tolerance, 1)}" if within else ""
+            text += f"; explained by {first.slice['explained_by']}" if "explained_by" in first.slice else ""
             effects.append(replace(size_of(own), topic="where", within=within, text=text))
     return tuple(effects)

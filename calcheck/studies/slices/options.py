@@ -15,8 +15,8 @@ class SliceOptions:
 
     by: tuple[str, ...] | None = option(
         None,
-        "Columns that form groups, and their combinations: sex,region. Numbers are cut into quantile bins, age:5, or at"
-        " edges, age:30/50/70; dates by period, date:month. mean and std are the predicted ones. Default: regions are"
+        "Columns that form groups: sex,region. Numbers are cut into quantile bins, age:5, or at edges, age:30/50/70;"
+        " dates by period, date:month. mean and std are the predicted ones. Default: regions are"
         " searched.",
         metavar="COLUMNS",
     )
@@ -96,6 +96,7 @@ SLICES = Study(
         options.ENGINE,
     ),
     document="document.slices_blocks",
+    screen="document.slices_screen",
     picture="picture.slices_picture",
     example="calcheck slices preds.parquet --by sex,age:5",
 )

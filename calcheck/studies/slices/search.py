@@ -19,7 +19,7 @@ from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import TOLERANCE, data_warnings, fitted_metric
 from calcheck.execution.run import RandomStream, Run, run_settings
 from calcheck.inference.intervals import infer
-from calcheck.inference.metric_protocol import Basis, IntervalInference
+from calcheck.inference.metric_protocol import Basis
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values_and_verdicts import without_verdict
 from calcheck.io.file_source import FileSource
@@ -118,7 +118,7 @@ class TreeSearch:
 
     def report(self) -> Report:
         """Return the report, with metrics that describe the leaves."""
-        results = [result for leaf in self.regions for result in self.searched.results(leaf, intervals=True)]
+        results = [result for leaf in self.regions for result in self.searched.results(leaf)]
         settings = {"depth": self.depth, "p_value": self.p_value, "tree": self._described(results)}
         return self.searched.report(settings, results, self._conclude(results))
 
@@ -407,13 +407,13 @@ class SearchedRows:
             numbers[rows] = number
         return {"region": numbers, **({} if self.clusters is None else {"cluster": self.clusters.partition.label + 1})}
 
-    def results(self, region: FoundRegion, *, intervals: bool = False) -> Iterator[Result]:
+    def results(self, region: FoundRegion) -> Iterator[Result]:
         """Yield the metrics of a region; those of its fault have the p-value and the verdict."""
         inside, fails = InMemory(self.rows.take(region.rows)), rejects(region.p_value, self.run.confidence)
         with np.errstate(all="ignore"):
             fits = [metric.evaluate(metric.fit(inside, self.run), inside, self.run) for metric in self.metrics]
             found = [fitted_metric(*each, Basis("none")) for each in zip(self.metrics, fits, strict=True)]
-            inferred = infer(found, self.run.quiet()) if intervals else [IntervalInference()] * len(found)
+            inferred = infer(found, self.run.quiet())
         for computed, inference in zip(found, inferred, strict=True):
             metric = computed.metric
             inference = replace(inference, verdict="none", warnings=(*self.warnings, *inference.warnings))

@@ -22,9 +22,8 @@ from calcheck.typing import AnyArray
 def run(request: Request) -> Report:
     """Return the report of groups, or of the regions that a search finds if no columns form groups."""
     options, search = request.options(SliceOptions), request.options(SearchOptions)
-    cuts, refit = cuts_of(options.by), request.options(RefitOptions).refit
-    if not cuts and refit:
-        raise OptionError("--refit applies to groups: also pass the columns that form them, e.g. --by sex")
+    cuts, of_groups = cuts_of(options.by), request.options(RefitOptions)
+    of_groups.require_groups(cuts)
     mixed = {
         "--by compares groups, and --columns are those in which regions are searched: pass only one of them": (
             search.columns
@@ -54,7 +53,7 @@ def run(request: Request) -> Report:
     with request.run(source) as run:
         run = replace(run, curves=request.draws)
         tolerance = request.options(ToleranceOptions).tolerance
-        report = slice_source(source, metrics, cuts, run, search, refit=refit, sink=keep, tolerance=tolerance)
+        report = slice_source(source, metrics, cuts, run, search, groups=of_groups, sink=keep, tolerance=tolerance)
     report = request.require_results(report, source)
     if report.conclusion is None:
         return report
@@ -80,13 +79,13 @@ def slice_source(
     run: Run,
     search: SearchOptions | None = None,
     *,
-    refit: bool = False,
+    groups: RefitOptions | None = None,
     sink: RegionSink | None = None,
     tolerance: float = TOLERANCE,
 ) -> Report:
     """Return the report of the groups of a source, or of the regions that a search finds if no columns form groups."""
     search = search or SearchOptions()
     if cuts:
-        fewest = search.min_rows
-        return by_groups(source, cuts, metrics=metrics, min_rows=fewest, refit=refit, run=run, tolerance=tolerance)
+        how = vars(groups or RefitOptions())
+        return by_groups(source, cuts, metrics=metrics, min_rows=search.min_rows, **how, run=run, tolerance=tolerance)
     return search_regions(source, options=search, metrics=metrics, run=run, sink=sink, tolerance=tolerance)
