@@ -17,7 +17,7 @@ LISTED = {int: "whole numbers", float: "numbers", str: "names"}
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
-def option(
+def option(  # noqa: PLR0913 - keywords
     default: Any,
     text: str,
     *,
@@ -27,9 +27,14 @@ def option(
     repeated: bool = False,
     choices: tuple[str, ...] = (),
     off: tuple[str, str] | None = None,
+    common: bool = False,
 ) -> Any:
-    """Return a field that declares an option; ``off`` is a flag for 0, and its help: ``--no-null``."""
+    """Return a field that declares an option; ``off`` is a flag for 0, and its help: ``--no-null``.
+
+    Common options are those of ``-h``.
+    """
     metadata = {"help": text, "metavar": metavar, "short": short, "by_hand": by_hand, "repeated": repeated}
+    metadata["common"] = common
     return field(default=default, metadata={**metadata, "choices": choices, "off": off})
 
 
@@ -45,10 +50,11 @@ class Option:
     default: Any  # Value if the option is not given; None if it depends on the data
     help: str = ""  # Help text
     metavar: str | None = None  # Placeholder of the value in the help; by default, the placeholder of its type
-    # short, by_hand, repeated: as in `option`
+    # short, by_hand, repeated, common: as in `option`
     short: str | None = None
     by_hand: str = ""
     repeated: bool = False
+    common: bool = False
     off: "Option | None" = None  # Flag that stands for the number 0
     # Sets of options of which only one may be given; each is a list of alternatives
     exclusive: Exclusive = ()

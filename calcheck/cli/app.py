@@ -4,6 +4,7 @@ import io
 import os
 import signal
 import sys
+import textwrap
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -34,24 +35,22 @@ def metric_name(name: str) -> str:
 SUMMARIES = Path(__file__).with_name("summaries.txt")
 """Name and summary of each command; generated from the commands by ``python -m tests.reference``."""
 
-MAIN_METRICS = ("coverage", "zms", "ece", "crps", "cce")
-"""The metrics that the help shows first: one for each question that most users have."""
-
 OLD_NAMES = {"prune": "study_commands", "trend": "study_commands", "merge": "states", "convert": "inspect"}
 """Commands that the help does not list: reject --refit, compare --positions, evaluate of states, inspect -o."""
 
 PANELS: dict[str, dict[str, str]] = {
-    "Reports": {
-        **dict.fromkeys(("evaluate", "report", "check"), "evaluate"),
-        **{name: "study_commands" for name in STUDIES if name not in {*OLD_NAMES, *TWO_SAMPLE_METRICS}},
+    "Commands": {
+        "evaluate": "evaluate",
+        **dict.fromkeys(("slices", "recalibrate", "compare"), "study_commands"),
+        "check": "evaluate",
+        "monitor": "study_commands",
+        "report": "evaluate",
+        "inspect": "inspect",
+        "guide": "guide",
     },
-    "Metrics": dict.fromkeys(MAIN_METRICS, "metric_commands"),
-    "More metrics": {
-        **{name: "metric_commands" for name in METRICS if name not in MAIN_METRICS},
-        **dict.fromkeys(TWO_SAMPLE_METRICS, "study_commands"),
-    },
-    "Help with files": {"inspect": "inspect"},
-    "Reference": {"guide": "guide", "metrics": "guide", "schema": "guide"},
+    "Metrics": dict.fromkeys(METRICS, "metric_commands"),
+    "For method papers": dict.fromkeys(("reject", "sweep", "validity", *TWO_SAMPLE_METRICS), "study_commands"),
+    "Tools": {"metrics": "guide", "diff": "study_commands", "schema": "guide"},
 }  # The commands in the order of the help: by panel, the module of each
 
 COMMANDS = tuple(name for modules in PANELS.values() for name in modules)
@@ -109,6 +108,15 @@ class CommandGroup(TyperGroup):
         """Return ``--help``."""
         return typer_options.with_default(super().get_help_option(ctx))
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the options are the same everywhere
+        """Write the commands that people need, and one line for each of the other panels."""
+        first, *others = PANELS
+        lines = {name: str(self.commands[name].help).split("\n")[0] for name in PANELS[first]}
+        texts = [line for name, text in lines.items() for line in _item(name, text)]
+        rest = [line for panel in others for line in _item(panel, _listed(panel))]
+        options = [line for item in OPTIONS for line in _item(*item)]
+        formatter.write("\n".join([HELP, *texts, "", *rest, "", *options, "", *textwrap.wrap(SETTINGS, WIDTH)]) + "\n")
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name, the command and its arguments: of an alias the metric, of a file `evaluate`."""
         name = metric_name(args[0])
@@ -124,10 +132,33 @@ EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
 OUT_OF_MEMORY = "out of memory: use fewer rows (--subsample), or pass a smaller --replicates or --resamples"
 LIMITED = "(there is a limit on memory: ulimit -v)"
 
-HELP = """Check whether the uncertainties of a regression model can be trusted, from a file of saved predictions.
+HELP = """Usage: calcheck FILE [OPTIONS], or calcheck COMMAND [OPTIONS] …
 
-"calcheck FILE" is short for "calcheck evaluate FILE".
+Check whether the uncertainties of a regression model can be trusted, from a
+file of saved predictions. "calcheck FILE" is "calcheck evaluate FILE".
 """
+WIDTH, LEFT = 80, 20  # Columns of the help, and of names in it
+OPTIONS = (
+    ("-h, --help", "Show this message; after a command, -h shows the main options, --help all."),
+    ("--version", "Print the versions of calcheck and its dependencies."),
+    ("--config FILE", "Settings file to use instead of the nearest calcheck.toml."),
+    ("--no-config", "Read no settings file."),
+    ("--install-completion", "Install shell completion; --show-completion shows its script."),
+)
+
+
+def _item(name: str, text: str) -> list[str]:
+    """Return the lines of a name with its explanation."""
+    first, *rest = textwrap.wrap(text, WIDTH - LEFT - 3)
+    return [f"  {name:<{LEFT}} {first}", *(" " * (LEFT + 3) + line for line in rest)]
+
+
+def _listed(panel: str) -> str:
+    """Return the commands of a panel in a line; of many the first, and their number."""
+    names = list(PANELS[panel])
+    return ", ".join(names) if len(names) < 10 else f"{len(names)}, each a command; calcheck metrics lists them"  # noqa: PLR2004
+
+
 SETTINGS = (
     "Options can also be set by environment variables, one for each command and option (CALCHECK_ZMS_SEED=1), and in"
     " calcheck.toml or pyproject.toml."
@@ -152,7 +183,6 @@ def make_program() -> TyperGroup:
         name="calcheck",
         cls=CommandGroup,
         help=HELP,
-        epilog=SETTINGS,
         no_args_is_help=True,
         add_completion=typer_options.is_completing(),
         rich_markup_mode="rich",

@@ -121,14 +121,12 @@ def deliver(
     deliver_text(text, output)
 
 
-def view_of(
-    output: study_options.AnyReportOptions | study_options.PrintedReportOptions, *, screen: bool
-) -> Literal["full", "screen", "file"]:
+def view_of(output: study_options.AnyReportOptions, *, screen: bool) -> Literal["full", "screen", "file"]:
     """Return how much text shows: everything in a file, and on a screen unless only the first is asked for."""
     return ("screen" if screen else "full") if is_printed(output) else "file"
 
 
-def is_printed(output: study_options.AnyReportOptions | study_options.PrintedReportOptions) -> bool:
+def is_printed(output: study_options.AnyReportOptions) -> bool:
     """Return whether a report goes to standard output."""
     return not output.output or output.output in STDOUT
 

@@ -6,8 +6,10 @@ import gc
 import inspect
 import os
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import takewhile
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -143,8 +145,16 @@ class Command(TyperCommand):
         """Return ``--help``."""
         return with_default(super().get_help_option(ctx))
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write all options in panels, or, for ``-h``, those that matter."""
+        if ctx.meta.get(SHORT):
+            formatter.write(short_help(self, ctx.command_path))
+        else:
+            super().format_help(ctx, formatter)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options; options with a higher priority replace the configured ones that they exclude."""
+        ctx.meta[SHORT] = "-h" in args and "--help" not in args
         rest = super().parse_args(ctx, args)
         if ctx.resilient_parsing:
             return rest
@@ -154,11 +164,61 @@ class Command(TyperCommand):
         return rest
 
 
+SHORT = "calcheck.short_help"  # Whether the help is that of `-h`
+FEWEST, MOST, WIDTH = 8, 12, 80  # Options of the short help, and its columns
+COLUMNS = "Columns"  # The last panel of the help
+
+
+def short_help(command: Command, path: str) -> str:
+    """Return what a command does, the options that matter, and two examples, in at most 24 lines."""
+    shown = [each for each in command.params if getattr(each, "metavar", None) or each.param_type_name == "option"]
+    options = [each for each in shown if each.param_type_name == "option"]
+    common = {each.flag for each in command.options if each.common}
+    chosen = [each for each in options if common & set(each.opts)][:MOST]
+    rest = [each for each in options if each not in chosen][: max(FEWEST - len(chosen), 0)]
+    arguments = [each for each in shown if each not in options]
+    lines = [(_left(each), str(getattr(each, "help", None) or "")) for each in (*arguments, *chosen, *rest)]
+    width = max((len(left) for left, _ in lines), default=0) + 2
+    summary = textwrap.wrap(str(command.help or "").split("\n")[0], WIDTH)
+    examples = _examples(command)
+    every = [f"All {len(options) + 1} options: {path} --help", ""] if options else [""]
+    usage = " ".join([f"Usage: {path} [OPTIONS]", *(str(each.metavar) for each in arguments)])
+    texts = [f"  {left:{width}}{_cut(text, WIDTH - width - 2)}" for left, text in lines]
+    return "\n".join([usage, "", *summary, "", *texts, "", *examples, *every])
+
+
+def _left(parameter: Any) -> str:
+    """Return the flags of an option with its placeholder, or the placeholder of an argument."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar)
+    metavar = str(parameter.metavar or "")
+    value = [metavar if len(metavar) <= len("COLUMNS") else "VALUE"] if metavar else []
+    return " ".join([", ".join(reversed(parameter.opts)), *value])
+
+
+def _cut(text: str, width: int) -> str:
+    """Return the first sentence of a help text, cut to a width."""
+    first = re.split(r"(?<=[^.]\.)(?<!e\.g\.) ", text.replace("\\[", "["))[0]
+    return first if len(first) <= width else f"{first[: width - 1].rsplit(' ', 1)[0]} …"
+
+
+def _examples(command: Command) -> list[str]:
+    """Return the example of a command, and the same with the inputs or a format."""
+    example = str(command.epilog or "").removeprefix("Example: ").replace("\\[", "[")
+    if not example:
+        return []
+    names = {each.field for each in command.options}
+    further = "--inputs age,dose" if "inputs" in names else "--format json" if "format" in names else ""
+    plain = " ".join(takewhile(lambda word: not word.startswith("-"), example.split()))
+    return [f"  {each}" for each in (example, f"{plain} {further}") if further or each == example]
+
+
 def make_command(
     name: str, function: Callable[..., None], declared: Sequence[inspect.Parameter] | None = None, *, example: str = ""
 ) -> Command:
     """Return a command that calls a function with its options."""
     app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    declared = declared and sorted(declared, key=lambda each: _panel(each) == COLUMNS)
     called = function if declared is None else with_signature(partial(_run, function), declared)
     epilog = f"Example: {_without_markup(example)}" if example else None
     paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
@@ -171,6 +231,10 @@ def make_command(
     command.options = tuple(each for metadata in annotations for each in metadata if isinstance(each, Option))
     convert_options(command, command.options)
     return command
+
+
+def _panel(parameter: inspect.Parameter) -> str | None:
+    return next((getattr(each, "rich_help_panel", None) for each in parameter.annotation.__metadata__), None)
 
 
 def with_signature(function: Callable[..., None], declared: Sequence[inspect.Parameter]) -> Callable[..., None]:

@@ -116,6 +116,7 @@ class RowDependence:
         "Column of times: rows are a series, and rows of one time stay together. The length of the blocks is chosen"
         " from the data, unless --block is given.",
         metavar="COLUMN",
+        common=True,
     )
 
     def __post_init__(self) -> None:

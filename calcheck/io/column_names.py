@@ -47,15 +47,19 @@ class ColumnOptions:
     )  # Options that contradict each other
 
     target: str | None = option(
-        None, f"Column of targets, or several: y1,y2. Default: {', '.join(TARGETS)}.", metavar="COLUMN"
+        None, f"Column of targets, or several: y1,y2. Default: {', '.join(TARGETS)}.", metavar="COLUMN", common=True
     )
     error: str | None = option(
         None,
         "Column of errors y - mean, instead of targets and means. Default: error, if there are no targets and means.",
         metavar="COLUMN",
     )
-    mean: str | None = option(None, f"Column of predictive means. Default: {', '.join(MEANS)}.", metavar="COLUMN")
-    std: str | None = option(None, f"Column of standard deviations. Default: {', '.join(STDS)}.", metavar="COLUMN")
+    mean: str | None = option(
+        None, f"Column of predictive means. Default: {', '.join(MEANS)}.", metavar="COLUMN", common=True
+    )
+    std: str | None = option(
+        None, f"Column of standard deviations. Default: {', '.join(STDS)}.", metavar="COLUMN", common=True
+    )
     var: str | None = option(None, "Column of variances, instead of --std.", metavar="COLUMN")
     log_std: str | None = option(None, "Column of log standard deviations, instead of --std.", metavar="COLUMN")
     log_var: str | None = option(None, "Column of log variances, instead of --std.", metavar="COLUMN")
@@ -100,11 +104,13 @@ class ColumnOptions:
         "Embedding of the inputs: a column of lists, columns as a pattern ('emb_*'), or another file (FILE[:COLUMN], "
         ".npy, .npz), joined by id if both files have it, else row by row. Default: embedding, or emb_0, emb_1, ….",
         metavar="COLUMNS|FILE",
+        common=True,
     )
     inputs: str | None = option(
         None,
         "Columns of low-dimensional inputs, instead of an embedding: x1,x2. Default: input_0, input_1, ….",
         metavar="COLUMNS",
+        common=True,
     )
     id: str | None = option(None, "Column of row keys. Default: id.", metavar="COLUMN")
     truth: str | None = option(

@@ -115,6 +115,7 @@ class AnyReportOptions:
         metavar="PATH",
         short="-o",
         by_hand=OVERWRITTEN,
+        common=True,
     )
     quiet: bool = option(default=False, text="Omit the legend below the table.")
 
@@ -128,6 +129,7 @@ class TableOptions:
         text="Print everything: all tables, legends and notes, instead of the first screen. Files and other formats"
         " always have everything.",
         short="-v",
+        common=True,
     )
 
 
@@ -135,7 +137,7 @@ class TableOptions:
 class ReportOptions(AnyReportOptions):
     """Options for the format and the destination of a report of metrics."""
 
-    format: str = option("table", "Format of the report.", choices=format_names("report"))
+    format: str = option("table", "Format of the report.", choices=format_names("report"), common=True)
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,7 @@ class PageReportOptions(AnyReportOptions):
         metavar="PATH",
         short="-o",
         by_hand=OVERWRITTEN,
+        common=True,
     )
 
 
@@ -204,13 +207,14 @@ class PageOptions:
         metavar="COLUMNS",
     )
     names: tuple[str, ...] | None = option(
-        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
+        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES", common=True
     )
     validation: str | None = option(
         None,
         "Other predictions of the same model with targets. A correction is fitted to them, and the page shows FILE "
         "before and after it, as calcheck recalibrate does.",
         metavar="FILE",
+        common=True,
     )
 
 
@@ -219,7 +223,10 @@ class GateReportOptions(AnyReportOptions):
     """Options for the format and the destination of a report with rules."""
 
     format: str = option(
-        "table", "Format of the report. junit and github contain only the rules.", choices=format_names("rules")
+        "table",
+        "Format of the report. junit and github contain only the rules.",
+        choices=format_names("rules"),
+        common=True,
     )
 
 
@@ -247,6 +254,7 @@ class RuleOptions:
         " [gates] of calcheck.toml.",
         metavar="RULE",
         repeated=True,
+        common=True,
     )
     warn_on: tuple[str, ...] = option(
         (),
@@ -270,7 +278,7 @@ class RuleMetricOptions:
         None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
     )
     strict: bool = option(
-        default=False, text="Fail on any answer but a YES that holds at every level and from row to row."
+        default=False, text="Fail on any answer but a YES that holds at every level and from row to row.", common=True
     )
 
 
@@ -284,6 +292,7 @@ class AgainstOptions(NotNegative):
         "options. Fail if a value changed by more than the tolerance. With --no-worse, also the predictions of another "
         "model.",
         metavar="BASE.json",
+        common=True,
     )
     no_worse: bool = option(
         default=False,
@@ -331,6 +340,7 @@ class ConvertOptions:
         metavar="PATH",
         short="-o",
         by_hand=OVERWRITTEN,
+        common=True,
     )
 
 
@@ -368,6 +378,7 @@ class MetricSelectionOptions:
         None,
         "Metrics to compute, e.g. zms,rce. Default: all that apply to the file, without parts of pit and scores.",
         metavar="NAMES",
+        common=True,
     )
 
 
@@ -376,7 +387,7 @@ class PlotOptions:
     """Options for a picture in addition to the report."""
 
     plot: str | None = option(
-        None, "Also draw a picture to a .svg, .png or .pdf file.", metavar="PATH", by_hand=OVERWRITTEN
+        None, "Also draw a picture to a .svg, .png or .pdf file.", metavar="PATH", by_hand=OVERWRITTEN, common=True
     )
 
 

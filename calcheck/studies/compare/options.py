@@ -25,9 +25,10 @@ class ComparisonOptions:
         None,
         "Metrics to compute, e.g. zms,rce. Default: all that apply to every file, without parts of pit and scores.",
         metavar="NAMES",
+        common=True,
     )
     names: tuple[str, ...] | None = option(
-        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
+        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES", common=True
     )
     by_folder: bool = option(
         default=False,

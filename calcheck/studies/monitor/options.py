@@ -31,12 +31,14 @@ class MonitorOptions:
         "Column of the target times: dates, or numbers in the order of time. Rows of one time may depend on each other."
         " Required unless a state states it.",
         metavar="COLUMN",
+        common=True,
     )
     window: str | int | None = option(
         None,
         "Windows of the metrics: a duration or period such as 7D, 12h, W or M, or a number of times. Default: a number"
         " of times that makes at most 20 windows.",
         metavar="LENGTH",
+        common=True,
     )
     horizon: str | int | None = option(
         None,
@@ -44,7 +46,9 @@ class MonitorOptions:
         " horizon 3 is made before the last two times before its target are observed. Default: 1.",
         metavar="COLUMN",
     )
-    level: float = option(0.05, "Probability of ever raising a false alarm. There is an alarm above 1 / LEVEL.")
+    level: float = option(
+        0.05, "Probability of ever raising a false alarm. There is an alarm above 1 / LEVEL.", common=True
+    )
 
     keywords: ClassVar = {"level": "alarm_level"}  # In Python, ``level`` is that of intervals
 
@@ -94,6 +98,7 @@ class SavedStateOptions:
         "Save the state to a file, which the next run takes before its new rows: calcheck monitor day1.state day2.csv.",
         metavar="FILE",
         by_hand=OVERWRITTEN,
+        common=True,
     )
 
 

@@ -87,8 +87,8 @@ def _methods(results: Sequence[Result], chosen: str) -> document.Table:
         name = str(result.slice["method"])
         paired = differences.get(name)
         change = ABSENT
-        if paired is not None and paired.value is not None and unchanged:
-            change = f"{100 * paired.value / abs(unchanged):+.2f} %"
+        if paired is not None:
+            change = _relative(paired.value, unchanged)
         texts = (ABSENT, ABSENT) if paired is None else (interval(paired), p_value(paired))
         score = document.Cell(number(result.number), "best" if name == chosen else "")
         rows.append((document.Cell(name), score, *document.row_of(change, *texts)))

@@ -23,12 +23,14 @@ class RecalibrationOptions:
         f"Method: {', '.join((AUTO, NONE, *STEPS))}, or steps in order, joined by +, such as bias+local+pit. auto "
         "chooses by cross-validation.",
         metavar="NAME",
+        common=True,
     )
     by: tuple[str, ...] = option(
         (STD,),
         "What bias and local depend on: columns of the file, and std for the predicted uncertainty. Text is a group; "
         "numbers have a spline. With --inputs, also these by default.",
         metavar="COLUMNS",
+        common=True,
     )
     folds: int = option(5, "Number of folds of the cross-validation.")
     cluster: str | None = option(None, "Column whose groups stay in one fold, such as patients.", metavar="COLUMN")
@@ -85,6 +87,7 @@ class CorrectionOptions:
         "Predictions to correct, other rows than those of FILE: a file with the same columns. With targets, they are "
         "judged before and after.",
         metavar="FILE",
+        common=True,
     )
     corrected: str | None = option(
         None,
@@ -92,12 +95,21 @@ class CorrectionOptions:
         metavar="PATH",
         short="-o",
         by_hand=OVERWRITTEN,
+        common=True,
     )
     save_map: str | None = option(
-        None, "Write the fitted correction, to be applied later with --map.", metavar="MAP.json", by_hand=OVERWRITTEN
+        None,
+        "Write the fitted correction, to be applied later with --map.",
+        metavar="MAP.json",
+        by_hand=OVERWRITTEN,
+        common=True,
     )
     map: str | None = option(
-        None, "Apply a stored correction to FILE, instead of fitting one.", metavar="MAP.json", by_hand="a fitted file"
+        None,
+        "Apply a stored correction to FILE, instead of fitting one.",
+        metavar="MAP.json",
+        by_hand="a fitted file",
+        common=True,
     )
 
     def __post_init__(self) -> None:

@@ -19,12 +19,14 @@ class SliceOptions:
         " dates by period, date:month. mean and std are the predicted ones. Default: regions are"
         " searched.",
         metavar="COLUMNS",
+        common=True,
     )
     metrics: tuple[str, ...] | None = option(
         None,
         "Metrics by group, which must be means over rows, or cce, unless --refit; or metrics that describe regions. "
         "Default: standardized-bias, pit-dispersion, width-factor and zms.",
         metavar="NAMES",
+        common=True,
     )
 
 
@@ -37,6 +39,7 @@ class SearchOptions:
         "Columns in which to search regions. Default: the inputs and all columns without a role, mean and std, the"
         " predicted ones, and embedding, its clusters. Columns that were computed from targets must be left out.",
         metavar="COLUMNS",
+        common=True,
     )
     bins: int = option(10, "Number of quantile bins per column of numbers or dates.")
     embedding_clusters: int = option(
@@ -55,6 +58,7 @@ class SearchOptions:
         None,
         "Summarize the file by a tree of this depth, e.g. 3, instead of the regions that deviate most. Leaves have"
         " at least 100 rows, or 2 % of the rows if that is more (--min-rows).",
+        common=True,
     )
 
     def __post_init__(self) -> None:
