@@ -1,6 +1,6 @@
 """A neutral environment, files, runners of the program; `--all` and `--rest`, for full simulations and slow tests.
 
-The environment has no forced color, 80 columns and no settings.
+The environment has no forced color, no settings, and 100 columns, those of the help 80.
 """
 
 import gc
@@ -24,7 +24,7 @@ for name in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "NO_COLOR", "TERMINAL
 for name in [name for name in os.environ if name.startswith("CALCHECK_")]:
     os.environ.pop(name)
 os.environ["CALCHECK_NO_CONFIG"] = "1"  # ignore configuration files above this folder
-os.environ["COLUMNS"] = "80"
+os.environ["COLUMNS"], os.environ["TERMINAL_WIDTH"] = "100", "80"  # Of reports, and of the help
 
 
 def pytest_addoption(parser):

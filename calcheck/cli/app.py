@@ -143,7 +143,7 @@ OPTIONS = (
     ("--version", "Print the versions of calcheck and its dependencies."),
     ("--config FILE", "Settings file to use instead of the nearest calcheck.toml."),
     ("--no-config", "Read no settings file."),
-    ("--install-completion", "Install shell completion; --show-completion shows its script."),
+    ("--install-completion", "Install shell completion (or --show-completion)."),
 )
 
 

@@ -61,8 +61,11 @@ def backend(device: str | None, precision: Precision) -> Backend:
     """Return the numpy backend, or the torch backend for a device."""
     if device is None:
         return Backend(np, np.dtype(precision))
-    import array_api_compat.torch as xp
-    import torch
+    try:
+        import array_api_compat.torch as xp
+        import torch
+    except ImportError as error:
+        raise OptionError("--device needs torch, which is not installed: pip install 'calcheck[torch]'") from error
 
     dtype = getattr(torch, precision)
     try:

@@ -210,7 +210,9 @@ class EngineOptions:
     """Options for the execution of kernel computations. They change results by rounding only."""
 
     device: str | None = option(
-        None, "Compute with torch on this device: cpu, cuda, cuda:1, mps. Default: numpy on the CPU.", metavar="DEVICE"
+        None,
+        "Compute with torch, of the extra torch, on this device: cpu, cuda, mps. Default: numpy on the CPU.",
+        metavar="DEVICE",
     )
     precision: Precision = option("float64", "Floating-point precision of kernel computations.")
     memory: str | int | None = option(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 from calcheck.core.number_text import p_text, percent
@@ -50,7 +51,7 @@ def _blocks(report: Report, *, brief: bool, named: bool) -> Iterator[document.Bl
         yield document.overview(own, whole=named)
     if groups := [each for each in report.results if "group" in each.slice]:
         yield document.group_table(groups)
-    yield from document.extreme_rows(report.results)
+    yield from (replace(each, most=0) for each in document.extreme_rows(report.results))
 
 
 def _source(read: Input) -> document.Source:

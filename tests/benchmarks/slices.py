@@ -93,7 +93,7 @@ def refitted(rows, seed):
 def _smallest(rows, seed, **options):
     cuts = [Cut.parse("x:3"), Cut("kind") if "kind" in rows.columns else Cut("other", bins=3)]
     run = Run(replicates=19, resamples=0, seed=seed)
-    report = by_groups(InMemory(rows), cuts, min_rows=15, run=run, **options)
+    report = by_groups(InMemory(rows), cuts, min_rows=15, cross=True, run=run, **options)
     return min(each.p_value_adjusted for each in report.results if each.p_value_adjusted is not None)
 
 

@@ -255,7 +255,7 @@ def test_every_command_has_help(calcheck, command):
 
 def test_the_help_shows_brackets_and_no_empty_default(calcheck, monkeypatch):
     for width in ("60", "80", "200"):
-        monkeypatch.setenv("COLUMNS", width)
+        monkeypatch.setenv("TERMINAL_WIDTH", width)
         assert calcheck("check", "--help").out.count("[gates]") == 2
     assert "Default: ." not in calcheck("convert", "--help").out
 
@@ -360,12 +360,12 @@ def test_an_evaluation_does_not_load_maps_of_recalibration(preds):
 
 @pytest.mark.new_program
 def test_a_command_without_a_summary_is_loaded_for_it(monkeypatch, tmp_path, calcheck):
-    """A new metric is in the help before the summaries are generated again."""
+    """A new command is in the help before the summaries are generated again."""
     (tmp_path / "summaries.txt").write_text("evaluate: Compute much.\n")
     monkeypatch.setattr("calcheck.cli.app.SUMMARIES", tmp_path / "summaries.txt")
     found = calcheck("--help").out
     assert "Compute much." in found
-    assert "Mean squared z-score" in found
+    assert "Check a file against rules" in found
 
 
 @pytest.mark.slow

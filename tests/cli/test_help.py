@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calcheck.cli.app import MAIN_METRICS
+from calcheck.cli.app import COMMANDS, PANELS
 from calcheck.cli.guide import LIBRARIES
 from calcheck.core import __version__
+from calcheck.metrics import METRICS
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -36,15 +37,49 @@ def panels_above(text):
     return [[line.strip() for line in part.splitlines()] for part in re.split(r"\n\s*\n", prose) if part.strip()][1:]
 
 
-def test_the_help_shows_reports_and_five_metrics_first(calcheck):
-    found = panels(calcheck("--help").out)
-    assert list(found) == ["Options", "Reports", "Metrics", "More metrics", "Help with files", "Reference"]
-    assert tuple(found["Metrics"]) == MAIN_METRICS == ("coverage", "zms", "ece", "crps", "cce")
-    assert {"rce", "interval-score", "mcmd"} <= set(found["More metrics"])
+PEOPLE = ("evaluate", "slices", "recalibrate", "compare", "check", "monitor", "report", "inspect", "guide")
+
+
+def test_the_help_shows_nine_commands_and_one_line_for_each_kind_of_others(calcheck):
+    lines = calcheck("--help").out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    named = [line.split()[0] for line in lines if re.match("  [a-z]", line)]
+    assert tuple(named) == PEOPLE == tuple(PANELS["Commands"])
+    (metrics,) = (line for line in lines if line.startswith("  Metrics "))
+    assert metrics.split()[1] == f"{len(METRICS)},"
+    (papers,) = (line for line in lines if line.startswith("  For method papers "))
+    assert papers.split("papers")[1].split() == ["reject,", "sweep,", "validity,", "mcmd,", "mmd"]
+    (tools,) = (line for line in lines if line.startswith("  Tools "))
+    assert tools.split()[1:] == ["metrics,", "diff,", "schema"]
+    assert calcheck("-h").out.splitlines() == lines
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_short_help_is_one_screen(calcheck, command):
+    """It has what the command does, the options that matter, examples, and how to see all options."""
+    lines = calcheck(command, "-h").out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith(f"Usage: calcheck {command} [OPTIONS]")
+    flags = [line for line in lines if line.startswith("  -")]
+    assert len(flags) <= 12
+    if command in PANELS["For method papers"] or command in (*METRICS, *PEOPLE[:7]):
+        assert len(flags) >= 8
+        assert len([line for line in lines if line.startswith(f"  calcheck {command} ")]) == 2
+        every = re.fullmatch(rf"All (\d+) options: calcheck {command} --help", lines[-1])
+        shown = calcheck(command, "--help").out
+        assert int(every[1]) == len(re.findall(r"^│ (?:\*? +)?--[a-z]", shown, re.MULTILINE))
+
+
+def test_the_short_help_has_options_that_are_declared_as_common(calcheck):
+    shown = calcheck("evaluate", "-h").out
+    for flag in ("--metrics", "--inputs", "--embedding", "--target", "--mean", "--std", "--time", "--table"):
+        assert f"  {flag} " in shown or f", {flag} " in shown
 
 
 def test_old_names_of_commands_work_and_the_help_does_not_list_them(calcheck):
-    listed = {name for names in panels(calcheck("--help").out).values() for name in names}
+    listed = {name for names in PANELS.values() for name in names}
     for name in ("prune", "trend", "merge", "convert"):
         assert name not in listed
         assert "Usage" in calcheck(name, "--help").out
@@ -66,7 +101,8 @@ def test_old_names_of_commands_work_and_the_help_does_not_list_them(calcheck):
 )
 def test_the_own_options_of_a_command_come_before_those_of_columns(calcheck, command, own):
     found = list(panels(calcheck(command, "--help").out))
-    assert found[: found.index("Columns")] == ["Arguments", "Options", *own]
+    assert found[: len(own) + 2] == ["Arguments", "Options", *own]
+    assert found[-1] == "Columns"
 
 
 @pytest.mark.parametrize("command", ["evaluate", "monitor", "slices", "zms"])

@@ -35,13 +35,13 @@ def test_a_name_that_looks_like_a_file_is_no_misspelt_command(calcheck, name):
 
 @pytest.mark.slow
 def test_the_conclusion_stands_above_the_table(calcheck, narrow):
-    lines = calcheck(narrow, "--no-bootstrap").out.splitlines()
+    lines = calcheck(narrow, "--no-bootstrap", "--table").out.splitlines()
     assert lines[0].endswith("narrow.parquet · 500 rows · predictions: gaussian")
     assert lines[2] == "Can the uncertainties be trusted?  NO: size"
     assert lines[3].startswith("  size    33 % too narrow: 90 % intervals would have to be 1.")
     assert any(line.startswith("  inputs  not tested: pass --inputs or --embedding") for line in lines[3:11])
-    assert any(line.startswith("Next: calcheck ") for line in lines[3:13])
-    assert any("--inputs lat,lon" in line for line in lines[3:15])
+    assert any(line.startswith("  mend     calcheck ") for line in lines[3:18])
+    assert any("--inputs lat,lon" in line for line in lines[3:20])
     assert any(line.startswith("metric ") for line in lines)
 
 
@@ -70,9 +70,9 @@ def test_errors_from_one_group_to_another_are_an_effect(calcheck, tmp_path):
 
 @pytest.mark.slow
 def test_the_answer_has_the_reason_why_inputs_are_not_tested(calcheck, narrow):
-    weighted = calcheck(narrow, *FEW, "--inputs", "lat", "--weights", "lon", "--filter", "lon>0", "--brief").out
+    weighted = calcheck(narrow, *FEW, "--inputs", "lat", "--weights", "lon", "--filter", "lon>0", "--table").out
     assert "inputs  not tested: local-scale has no weighted form" in weighted
-    batches = calcheck(narrow, "--metrics", "zms,bias", "--no-bootstrap", "--memory", "1KB", "--brief")
+    batches = calcheck(narrow, "--metrics", "zms,bias", "--no-bootstrap", "--memory", "1KB", "--table")
     assert "inputs  not tested: local-scale needs rows in memory" in batches.out
 
 
@@ -82,7 +82,7 @@ def test_a_topic_has_one_line(calcheck, tmp_path):
     file = tmp_path / "both.parquet"
     y = a + np.exp(0.7 * a) * rng.normal(size=500)
     pd.DataFrame({"y": y, "mean": 0.0, "std": 1.5, "a": a}).to_parquet(file)
-    lines = calcheck(file, *FEW, "--inputs", "a", "--replicates", "39", "--brief").out.splitlines()
+    lines = calcheck(file, *FEW, "--inputs", "a", "--replicates", "39", "--table").out.splitlines()
     assert sum(line.startswith("  inputs ") for line in lines) == 1
     told = " ".join(line.strip() for line in lines)
     assert "uncertainties are off by at least" in told
@@ -140,7 +140,7 @@ def test_how_wrong_many_rows_are_on_average_is_written_before_the_inputs_are_tes
     arguments = (narrow, "--metrics", "zms", "--inputs", "lat,lon", "--replicates", "19")
     assert calcheck(*arguments).err == ""
     limits(several_rows=500)
-    ended = calcheck(*arguments)
+    ended = calcheck(*arguments, "--table")
     lines = [line.split(maxsplit=1) for line in ended.err.splitlines()]
     assert [topic for topic, _ in lines] == ["on", "size", "shape", "bias"]
     assert "90 % intervals would have to be 1." in lines[1][1]

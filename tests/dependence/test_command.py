@@ -226,18 +226,18 @@ def test_searches_of_dependent_rows_state_their_assumption(calcheck, series, opt
 
 def test_suggested_commands_repeat_the_option(calcheck, series):
     out = calcheck("evaluate", series, "--metrics", "zms,coverage", *QUICK, "--time", "day", "--brief").out
-    assert re.search(r"Next: +calcheck evaluate \S+ --time day --inputs b\n", out), out
+    assert re.search(r"test +calcheck evaluate \S+ --time day --inputs b\n", re.sub(r" \\\n +", " ", out)), out
 
 
 def test_a_brief_conclusion_notes_dependent_rows_until_the_option_is_passed(calcheck, series):
     naive, honest = (
-        calcheck("evaluate", series, "--metrics", "pit-bias,coverage", *QUICK, "--brief", *option).out
+        calcheck("evaluate", series, "--metrics", "pit-bias,coverage", *QUICK, "--brief", "--table", *option).out
         for option in ((), ("--time", "day"))
     )
     assert re.search(
         r"Can the uncertainties be trusted\? +NOT SHOWN\n +dependence +nothing is judged, since rows", naive
     )
-    assert re.search(r"Next: +calcheck evaluate \S+ --time day\n", naive)
+    assert re.search(r"test +calcheck evaluate \S+ --time day\n", re.sub(r" \\\n +", " ", naive))
     assert "nothing is judged" not in honest
     assert naive.count("note rows of near times in 'day' depend on each other") == 1
     assert "Pass --time day" in naive
@@ -319,7 +319,7 @@ def test_an_input_by_which_rows_are_ordered_is_noted_and_verdicts_stay(report, s
 def test_pages_show_no_p_values_of_rows_that_depend_on_each_other(calcheck, steps):
     """JSON keeps them."""
     for command in (("evaluate", "--metrics", "zms,pit"), ("slices", "--by", "half", "--metrics", "zms")):
-        shown = calcheck(command[0], steps, *command[1:], *QUICK).out
+        shown = calcheck(command[0], steps, *command[1:], *QUICK, "--table").out
         assert not re.search(r"\bp 0|\b0\.0\d+ +none|\b\d\.\d+ +none", shown), shown
         assert "metrics together: no verdict\n" in shown or command[0] == "slices"
     assert calcheck("evaluate", steps, "--metrics", "zms,pit", *QUICK, "--format", "json").out.count('"p_value": 0.')
@@ -327,7 +327,7 @@ def test_pages_show_no_p_values_of_rows_that_depend_on_each_other(calcheck, step
 
 def test_corrections_note_dependent_rows_once_and_show_no_p_values(calcheck, steps):
     judged = ("--folds", "2", "--method", "scale")
-    shown = calcheck("recalibrate", steps, *judged, *QUICK).out
+    shown = calcheck("recalibrate", steps, *judged, *QUICK, "--table").out
     assert shown.count("depend on each other: the variance") == 1
     (row,) = (line.split() for line in shown.splitlines() if line.startswith("scale"))
     assert row[-1] == "–"
@@ -337,8 +337,8 @@ def test_differences_of_dependent_rows_show_no_p_values(calcheck, steps, tmp_pat
     wider = tmp_path / "wider.csv"
     lines = Path(steps).read_text().replace("0.7\n", "0.9\n")
     wider.write_text(lines)
-    shown = calcheck("compare", steps, wider, "--metrics", "crps", *QUICK).out
-    stated = calcheck("compare", steps, wider, "--metrics", "crps", "--time", "step", *QUICK).out
+    shown = calcheck("compare", steps, wider, "--metrics", "crps", *QUICK, "--table").out
+    stated = calcheck("compare", steps, wider, "--metrics", "crps", "--time", "step", *QUICK, "--table").out
     last = [next(line for line in text.splitlines() if "[" in line).split()[-1] for text in (shown, stated)]
     assert last[0] == "–"
     assert float(last[1]) <= 1

@@ -153,7 +153,7 @@ def test_an_overconfident_model_fails(calcheck, wrong, name):
 
 @pytest.mark.slow
 def test_evaluate_shows_references_and_verdicts_of_all_metrics(calcheck, wrong):
-    ended = calcheck("evaluate", wrong, "--replicates", "39")
+    ended = calcheck("evaluate", wrong, "--replicates", "39", "--table")
     lines = {line.split()[0]: line for line in ended.out.splitlines() if line.split()}
     for name in ("ece", "pit", "cce", "crps", "ence"):
         assert " fail, " in lines[name]

@@ -40,7 +40,7 @@ def test_commands_give_the_same_weighted_values(calcheck, preds):
 
 
 def test_evaluate_lists_metrics_without_a_weighted_form(calcheck, preds):
-    out = calcheck("evaluate", preds, "--weights", "w", "--no-bootstrap", "--replicates", "19").out
+    out = calcheck("evaluate", preds, "--weights", "w", "--no-bootstrap", "--replicates", "19", "--table").out
     assert "has no weighted form" in out
     assert "means are weighted by 'w': 60 rows are as accurate as" in out
 

@@ -105,7 +105,7 @@ def test_reports_end_with_the_sentence(calcheck, tmp_path, models):
     assert best["metric"] == "crps"
     for format_ in ("markdown", "html"):
         assert best["text"] in calcheck(*arguments, "--format", format_).out
-    assert best["text"] in " ".join(calcheck(*arguments).out.split())
+    assert best["text"] in " ".join(calcheck(*arguments, "--table").out.split())
 
 
 def test_each_data_set_has_a_sentence(models):

@@ -1,5 +1,8 @@
 """The wheel and the sdist: their contents, and that builds of the same files are equal."""
 
+import json
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -7,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import calcheck
+from tests.helpers.files import columns, write
 
 ROOT = Path(__file__).parents[2]
 wheels = pytest.importorskip("hatchling.builders.wheel", reason="hatchling, of the extra dev, builds the packages")
@@ -59,3 +63,24 @@ def test_the_sdist_has_what_its_tests_need(tmp_path):
 def files(folder):
     found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return [path.as_posix() for path in found if not any(part.startswith("__pycache__") for part in path.parts)]
+
+
+HIDDEN = "import sys; sys.modules['torch'] = None; from calcheck.cli import main; main()"
+
+
+def without_torch(*arguments):
+    """Run the program where torch cannot be imported."""
+    command = [sys.executable, "-c", HIDDEN, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_the_program_works_without_torch_and_says_what_a_device_needs(tmp_path):
+    file = write(tmp_path / "preds.parquet", columns(n=40))
+    quick = ("--no-null", "--no-bootstrap", "--metrics", "zms,cce,jmmd,cmmd,fid,crps")
+    evaluated = without_torch("evaluate", file, *quick, "--format", "json")
+    assert (evaluated.returncode, evaluated.stderr) == (0, "")
+    assert len(json.loads(evaluated.stdout)["results"]) == 6
+    refused = without_torch("cce", file, "--device", "cuda")
+    assert refused.returncode == 2
+    expected = "calcheck: --device needs torch, which is not installed: pip install 'calcheck[torch]'\n"
+    assert refused.stderr == expected

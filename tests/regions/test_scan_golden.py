@@ -177,7 +177,9 @@ def test_some_group_of_a_right_model_fails_in_five_percent_of_data_sets():
     failures = 0
     for seed in range(SETS):
         run = Run(replicates=19, resamples=0, seed=seed, confidence=0.9)
-        report = by_groups(InMemory(right("counts", rng, 150)), cuts, metrics=[Zms(), Bias()], min_rows=15, run=run)
+        report = by_groups(
+            InMemory(right("counts", rng, 150)), cuts, metrics=[Zms(), Bias()], min_rows=15, cross=True, run=run
+        )
         failures += any(each.verdict == "fail" for each in report.results)
     low, high = band(SETS, 0.1)
     assert low <= failures <= high

@@ -32,14 +32,14 @@ def report_of(*results, gates=()):
     ],
 )
 def test_a_table_explains_each_term_that_it_shows_once(results, legend):
-    lines = render(report_of(*results), "table", report_document).splitlines()
+    lines = render(report_of(*results), "table", report_document, view="file").splitlines()
     assert [line for line in lines if line in (ZETA_LEGEND, DOF, REJECTED)] == legend
 
 
 def test_a_table_of_rules_shows_no_details_and_explains_none():
     gate = Gate(rule="cce > 2", level="fail", passed=True, message="cce is 1", values={"cce": 1.0})
     lines = render(
-        report_of(result_of(zeta=0.5, details=DETAILS), gates=(gate,)), "table", report_document
+        report_of(result_of(zeta=0.5, details=DETAILS), gates=(gate,)), "table", report_document, view="file"
     ).splitlines()
     assert [line for line in lines if line in (ZETA_LEGEND, DOF, REJECTED)] == [ZETA_LEGEND]
 
@@ -57,7 +57,9 @@ def test_rejected_inputs_are_shown_as_those_of_neighborhoods():
 @pytest.mark.parametrize("name", ["table", "markdown"])
 def test_omitting_the_legend_changes_nothing_else(name):
     report = report_of(result_of(zeta=0.5, details=DETAILS))
-    full, quiet = (render(report, name, report_document, legend=legend).splitlines() for legend in (True, False))
+    full, quiet = (
+        render(report, name, report_document, legend=legend, view="file").splitlines() for legend in (True, False)
+    )
     legend = legend_lines(report, details=True)
     assert [line for line in full if line and line not in legend] == [line for line in quiet if line]
     assert not set(quiet) & set(legend)

@@ -137,7 +137,7 @@ def test_values_on_both_sides_of_the_ideal_are_compared_by_their_distance_from_i
     assert found["details"]["ideal"] == [1, 1]
     assert found["orientation"] == "smaller"
     assert found["p_value"] > 0.01
-    out = calcheck("compare", *paths, "--metrics", "zms,bias,rmse", *QUICK).out
+    out = calcheck("compare", "--table", *paths, "--metrics", "zms,bias,rmse", *QUICK).out
     assert re.search(r"^\|zms − 1\| +-0\.1667 ", out, re.MULTILINE)
     assert re.search(r"^\|bias\| +0 ", out, re.MULTILINE)
 
@@ -168,7 +168,7 @@ def test_ideal_values_of_the_models_may_differ(compared, calcheck, tmp_path):
     assert_allclose(found["details"]["ideal"], ideal, rtol=1e-12)
     inside = [np.mean((low <= y) & (y <= high)) for low, high in limits]
     assert_allclose(found["value"], abs(inside[1] - ideal[1]) - abs(inside[0] - ideal[0]), rtol=1e-9)
-    out = calcheck("compare", *paths, "--dist", "poisson", "--metrics", "coverage", *QUICK).out
+    out = calcheck("compare", "--table", *paths, "--dist", "poisson", "--metrics", "coverage", *QUICK).out
     assert "|coverage − reference|" in out
 
 
@@ -400,7 +400,7 @@ def test_compared_files_are_not_overwritten(calcheck, changed):
 
 @pytest.mark.slow
 def test_tables_fit_100_columns_one_below_the_other(calcheck, models):
-    out = calcheck("compare", *models, *QUICK).out
+    out = calcheck("compare", *models, *QUICK, "--table").out
     tables = out.split("\n\n")
     assert tables[0].splitlines()[-1] == "60 rows · predictions: gaussian"
     values_ = [part for part in tables if "\nmodel" in part or part.startswith("model")]
@@ -516,7 +516,7 @@ def test_options_that_describe_only_some_files_are_refused_with_the_command_that
 
 def test_parts_of_scores_have_a_table_and_a_plane(models, calcheck, tmp_path):
     plane = tmp_path / "plane.svg"
-    ended = calcheck("compare", *models, *QUICK, "--metrics", "crps-miscalibration,zms", "--plot", plane)
+    ended = calcheck("compare", *models, *QUICK, "--metrics", "crps-miscalibration,zms", "--plot", plane, "--table")
     heading, names, _, _, first, second = ended.out.split("parts of the score, ")[1].splitlines()[:6]
     assert heading == "crps-miscalibration"
     assert names.split() == ["miscalibration", "discrimination", "uncertainty", "score"]
@@ -550,7 +550,7 @@ def test_models_of_one_file_have_options_of_their_own(compared, counts):
 
 def test_likelihoods_of_densities_and_masses_are_not_compared(calcheck, compared, counts):
     """With --discretise, a Gaussian gives a count the mass of the interval of length 1 around it."""
-    out = calcheck("compare", *families(counts), "--metrics", "nll,crps", *QUICK).out
+    out = calcheck("compare", *families(counts), "--metrics", "nll,crps", *QUICK, "--table").out
     reason = "compares densities of some models with probability masses of others: pass --discretise"
     assert f"skipped nll: {reason}" in " ".join(out.split())
     found = values(compared(*families(counts), "--metrics", "nll", "--discretise"), "nll")

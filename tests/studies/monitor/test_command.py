@@ -365,7 +365,7 @@ def test_evidence_beyond_floats_is_shown_by_its_logarithm(monitored, calcheck, t
     assert digits > 400
     assert found["e_value"] == found["horizons"][0]["max_e_value"] == sys.float_info.max
     assert found["horizons"][0]["max_log_e_value"] >= found["log_e_value"]
-    out = " ".join(calcheck("monitor", *options).out.split())
+    out = " ".join(calcheck("monitor", *options, "--table").out.split())
     assert f"now it is {10 ** (digits % 1):.3g}e+{int(digits)}" in out
     assert "e+308" not in out
 
@@ -405,14 +405,14 @@ def test_rules_decide_the_exit_code_of_monitor_and_of_check_on_its_state(calchec
 @pytest.mark.slow
 def test_the_table_and_the_picture_show_windows_and_the_alarm(calcheck, tmp_path):
     file, plot = write(tmp_path / "preds.parquet", forecasts(60, wrong=2)), tmp_path / "monitor.svg"
-    ended = calcheck("monitor", file, "--time", "date", "--window", "W", "--plot", str(plot))
+    ended = calcheck("monitor", file, "--time", "date", "--window", "W", "--plot", str(plot), "--table")
     assert "Can the uncertainties still be trusted?  NO" in ended.out
     assert "windows of W" in ended.out
     assert "alarm" in plot.read_text(encoding="utf-8")
-    right = calcheck("monitor", write(tmp_path / "right.parquet", forecasts()), "--time", "date")
+    right = calcheck("monitor", write(tmp_path / "right.parquet", forecasts()), "--time", "date", "--table")
     assert "YES, no alarm so far" in right.out
     assert "windows of 2 times" in right.out
-    few = calcheck("monitor", write(tmp_path / "few.parquet", forecasts(5)), "--time", "date")
+    few = calcheck("monitor", write(tmp_path / "few.parquet", forecasts(5)), "--time", "date", "--table")
     assert "windows of 1 time\n" in few.out
 
 

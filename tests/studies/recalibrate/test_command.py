@@ -80,7 +80,7 @@ def test_predictions_that_are_right_are_left_as_they_are(calcheck, tmp_path):
     right = write(tmp_path / "right.parquet", forecasts(1000, 3, factor=1.0))
     ended = calcheck("recalibrate", right, *FEW)
     assert ended.code == 0
-    assert "none: leave the predictions as they are" in ended.out
+    assert "NO: leave the predictions as they are" in ended.out
     assert "after" not in ended.out
 
 
@@ -140,7 +140,7 @@ def test_rows_beyond_the_fitted_range_are_counted(calcheck, tmp_path):
     val = write(tmp_path / "val.parquet", forecasts(200, 6, age=rng.uniform(20, 60, 200)))
     test = write(tmp_path / "test.parquet", forecasts(100, 7, age=np.linspace(10, 60, 100)))
     ended = calcheck(
-        "recalibrate", val, "--by", "age", "--method", "local", "--to", test, "-o", tmp_path / "o.csv", *FEW
+        "recalibrate", val, "--by", "age", "--method", "local", "--to", test, "-o", tmp_path / "o.csv", *FEW, "--table"
     )
     assert ended.code == 0
     assert "of 100 rows are outside the range of the fitted rows" in ended.out

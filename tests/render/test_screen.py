@@ -1,0 +1,160 @@
+"""The first screen: at most 24 lines of 80 columns, the answer first, and everything else by --table."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DATA = Path(__file__).parents[3] / "shared" / "data"
+INPUTS = ("--inputs", "age,sex,bmi,bp,s1,s2,s3,s4,s5,s6")
+SCREENS = {
+    "diabetes": (EXAMPLES / "diabetes.parquet",),
+    "inputs": (EXAMPLES / "diabetes.parquet", *INPUTS, "--replicates", 39),
+    "quantiles": (EXAMPLES / "diabetes_quantiles.parquet", "--crossing", "sort"),
+    "embedding": (DATA / "text_case/test.parquet", "--embedding", "embedding"),
+    "series": (DATA / "predictions/ensemblepp_temp.csv", "--target", "temp", "--samples", "tempfc.*", "--time", "date"),
+}
+ANSWERS = {
+    "diabetes": "YES, within 20 %, as far as tested",
+    "inputs": "YES, within 20 %",
+    "quantiles": "NO: too narrow, ×1.18 (1.11 to 1.24)",
+    "embedding": "NO: means off by ≥ 0.2",
+    "series": "NO: targets are 3.3 std above predicted",
+}
+BAR = r"[ ├┼┤┿━─●◀▶]{13}"
+
+
+@pytest.fixture
+def screen(calcheck, monkeypatch):
+    """Return the lines of a command in a pipe, without the variable for the width."""
+    monkeypatch.delenv("COLUMNS")
+
+    def run(*arguments, code=0):
+        ended = calcheck(*arguments)
+        assert ended.code == code, ended.err
+        return ended.out.splitlines()
+
+    return run
+
+
+def require_screen(lines):
+    """Fail if lines do not fit a screen; words that are longer than a line are not broken."""
+    assert len(lines) <= 24
+    assert all(len(line) <= 80 or len(line.split()) == 1 for line in lines), lines
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_first_screen_has_the_answer_with_its_number_first(screen, name):
+    file, *options = SCREENS[name]
+    if not file.exists():
+        pytest.skip(f"{file} is not there")
+    lines = screen(file, *options)
+    require_screen(lines)
+    assert " rows · " in lines[0]
+    assert lines[2].startswith(f"Can the uncertainties be trusted?  {ANSWERS[name]}")
+    topics = [line.split()[0] for line in lines[3:] if re.match(r"  \w+ +.*" + BAR, line)]
+    assert {"size", "shape", "bias"} <= set(topics)
+    assert any(re.fullmatch(r"\d+ metrics together: (pass|fail), p .*All: --table", line) for line in lines)
+    assert not any("ζ" in line or line.startswith("metric ") for line in lines)
+    first = {"quantiles": "size", "embedding": "inputs", "series": "bias"}.get(name, "size")
+    assert topics[0] == first
+
+
+def test_numbers_on_the_screen_are_those_of_the_report(screen, calcheck):
+    """A factor has its interval, and p-values that replicates do not resolve are below 0.01."""
+    lines = screen(*SCREENS["inputs"])
+    report = json.loads(calcheck(*SCREENS["inputs"], "--format", "json").out)
+    conclusion = report["conclusion"]
+    size, bias = (next(each for each in conclusion["effects"] if each["topic"] == name) for name in ("size", "bias"))
+    text = "\n".join(lines)
+    assert "×{value:.2f} ({low:.2f} to {high:.2f})".format(**size) in text
+    shift = "{value:+.2f} std ({low:+.2f} to {high:+.2f})".format(**bias)
+    assert shift.replace("-", "−") in text
+    assert report["region"]["where"] in text
+    assert "×{other_value:.2f} ({other_low:.2f} to {other_high:.2f})".format(**report["region"]) in text
+    for command in conclusion["next"]:
+        assert " ".join(command.split()) in re.sub(r" \\\n +", " ", text)
+    assert all(re.search(r"\([^)]* (to|or) [^)]*\)", line) for line in lines if "×" in line)
+    assert not re.search(r"p 0\.00", text)
+
+
+def test_metrics_that_are_asked_for_have_their_table(screen):
+    file = SCREENS["diabetes"][0]
+    lines = screen(file, "--metrics", "zms,ece,crps,rmse,mae,bias")
+    table = lines.index(next(line for line in lines if line.startswith("metric ")))
+    require_screen(lines[:table])
+    assert [line.split()[0] for line in lines[table + 2 :]] == ["zms", "ece", "crps", "rmse", "mae", "bias"]
+
+
+def test_the_table_and_files_have_everything(screen, calcheck, tmp_path):
+    file, path = SCREENS["diabetes"][0], tmp_path / "report.txt"
+    whole = screen(file, "--table")
+    assert len(whole) > 40
+    assert whole == screen(file, "-v")
+    assert calcheck(file, "-o", path).out == ""
+    assert sum(line.startswith(("zms ", "confidence-curve ")) for line in path.read_text().splitlines()) == 2
+    assert len(screen(file, "--brief")) <= 16
+
+
+def test_a_long_name_and_many_columns_fit(screen, tmp_path):
+    rng = np.random.default_rng(0)
+    name = tmp_path / f"{'long' * 30}.csv"
+    frame = pd.DataFrame({f"input_number_{place}": rng.normal(size=200) for place in range(30)})
+    frame.assign(y=3 * rng.normal(size=200), mean=0.0, std=1.0).to_csv(name, index=False)
+    lines = screen(name, "--inputs", ",".join(frame.columns), "--replicates", 39)
+    assert len(lines) <= 24
+    assert max(len(line) for line in lines if "calcheck" not in line and "input_number" not in line) <= 80
+    assert len(lines[0]) <= 80
+
+
+def test_groups_are_those_of_each_column_and_say_what_explains_them(screen, calcheck, tmp_path):
+    """Humidity is correlated with temperature, above 28 of which the standard deviation is twice as large."""
+    rng = np.random.default_rng(1)
+    temp, site = rng.normal(25, 4, 3000), rng.choice(list("ab"), 3000)
+    hum = temp + rng.normal(0, 2.5, 3000)
+    y = rng.normal(size=3000) * np.where(temp > 28, 2.0, 1.0)
+    file = tmp_path / "heat.csv"
+    pd.DataFrame({"temp": temp, "hum": hum, "site": site, "y": y, "mean": 0.0, "std": 1.0}).to_csv(file, index=False)
+    options = ("slices", file, "--by", "temp:4,hum:4,site", "--replicates", 99)
+    lines = screen(*options)
+    require_screen(lines)
+    assert "NO: temp>" in lines[2]
+    table = lines[lines.index(next(line for line in lines if line.startswith("group "))) + 2 :]
+    assert table[0].startswith("temp>")
+    assert sum(line.startswith("temp>") for line in lines[3:]) <= 3
+    assert table[-1] == "… 5 more: --table"
+    results = json.loads(calcheck(*options, "--format", "json").out)["results"]
+    labels = {each["slice"]["group"] for each in results}
+    assert not any("temp" in each and "hum" in each for each in labels)
+    causes = {each["slice"]["group"]: each["details"].get("explained_by") for each in results}
+    assert {causes[each] for each in labels if each.startswith("site=")} == {"all rows"}
+    (highest,) = (each for each in labels if re.fullmatch(r"hum>[\d.]+", each))
+    assert causes[highest] == "temp"
+    assert all(causes[each] is None for each in labels if re.fullmatch(r"temp>[\d.]+", each))
+    crossed = json.loads(calcheck(*options, "--cross", "--format", "json").out)["results"]
+    assert any("temp" in each["slice"]["group"] and "hum" in each["slice"]["group"] for each in crossed)
+    assert "--cross applies to groups" in calcheck("slices", file, "--cross").refused()
+
+
+def test_studies_have_the_answer_first_and_fit(screen, tmp_path):
+    rng = np.random.default_rng(2)
+    times, wrong = pd.date_range("2026-01-01", periods=300), tmp_path / "wrong.csv"
+    frame = pd.DataFrame({"date": times, "y": 2 * rng.normal(size=300), "mean": 0.0, "std": 1.0})
+    frame.to_csv(wrong, index=False)
+    models = (EXAMPLES / "diabetes.parquet", EXAMPLES / "diabetes_linear.parquet")
+    for question, code, *arguments in (
+        ("Which model is best?", 0, "compare", *models, "--replicates", 39),
+        ("Does a correction help?  YES: scale, crps −", 0, "recalibrate", wrong, "--replicates", 39),
+        ("Can the uncertainties still be trusted?  NO", 0, "monitor", wrong, "--time", "date"),
+        ("Can the uncertainties be trusted everywhere?  YES", 0, "slices", models[0], "--columns", "age,bp"),
+    ):
+        lines = screen(*arguments, code=code)
+        require_screen(lines)
+        assert lines[2].startswith(question.replace("−", "-"))
+    lines = screen("check", wrong, "--fail-on", "zms > 2", "--fail-on", "abs(bias) > 9", code=1)
+    require_screen(lines)
+    assert [line.split()[3] for line in lines[4:6]] == ["violated", "passed"]
