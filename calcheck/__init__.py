@@ -7,7 +7,17 @@ from calcheck.core import __version__
 
 if TYPE_CHECKING:
     from calcheck.api.arguments import metric
-    from calcheck.api.functions import compare, compare_samples, evaluate, monitor, reject, slices, sweep
+    from calcheck.api.functions import (
+        assert_calibrated,
+        check,
+        compare,
+        compare_samples,
+        evaluate,
+        monitor,
+        reject,
+        slices,
+        sweep,
+    )
     from calcheck.api.notebook_report import InteractiveReport
     from calcheck.api.recalibration import recalibrate
     from calcheck.errors import CalcheckError, DataError, FileError, NumericalError, OptionError
@@ -29,6 +39,8 @@ __all__ = [
     "Predictions",
     "Report",
     "__version__",
+    "assert_calibrated",
+    "check",
     "compare",
     "compare_samples",
     "evaluate",
@@ -53,6 +65,8 @@ MODULES = {
     "InteractiveReport": "calcheck.api.notebook_report",
     "Predictions": "calcheck.predictions",
     "Report": "calcheck.report",
+    "assert_calibrated": "calcheck.api.functions",
+    "check": "calcheck.api.functions",
     "compare": "calcheck.api.functions",
     "compare_samples": "calcheck.api.functions",
     "evaluate": "calcheck.api.functions",

@@ -7,13 +7,15 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
+
 from calcheck.api import keywords
 from calcheck.errors import DataError, OptionError, keyword_messages, with_suggestion
 from calcheck.io import read
 from calcheck.io.dataframes import TableInMemory, is_table, matrix_of
 from calcheck.io.evaluation_points import inputs_like, read_inputs
 from calcheck.io.file_source import FileSource, with_needed_columns
-from calcheck.io.python_arguments import ColumnArguments
+from calcheck.io.python_arguments import MEANT, ColumnArguments
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
 from calcheck.metrics.base import Metric
 from calcheck.options import Option, options_of
@@ -143,7 +145,8 @@ def require_known(options: Mapping[str, Any], declared: type[Any]) -> None:
     """Raise unless all keywords are declared."""
     known = list(declared.__annotations__)
     if unknown := [name for name in options if name not in known]:
-        msg = with_suggestion(f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})", unknown[0], known)
+        meant = MEANT.get(unknown[0], unknown[0])
+        msg = with_suggestion(f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})", meant, known)
         raise OptionError(msg)
 
 
@@ -153,6 +156,28 @@ def checked_count(name: str, value: Any) -> int:
     if count < 0:
         raise OptionError(f"{name} must be >= 0, got {count}")
     return count
+
+
+def with_arrays(
+    data: Any, metrics: Any, further: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Return data, metrics and keywords; targets, means or draws, and standard deviations by position are keywords."""
+    if len(further) > 1:
+        raise OptionError(
+            f"by position, there are targets, means and standard deviations, got {2 + len(further)} arrays"
+        )
+    given = {**options, **({"std": further[0]} if further else {})}
+    is_array = data is not None and not isinstance(data, (str, PathLike, Source, Predictions)) and not is_table(data)
+    if not is_array or (isinstance(data, (list, tuple)) and all(isinstance(each, (str, PathLike)) for each in data)):
+        return data, metrics, given
+    given["y"] = data
+    if metrics is None or isinstance(metrics, (str, Metric)) or _are_metrics(metrics):
+        return None, metrics, given
+    return None, None, {**given, "samples" if not further and len(np.shape(metrics)) > 1 else "mean": metrics}
+
+
+def _are_metrics(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(each, (str, Metric)) for each in value)
 
 
 def open_source(

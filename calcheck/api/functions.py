@@ -19,6 +19,9 @@ from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.models.two_samples import metric_of_samples
 from calcheck.predictions import Predictions
+from calcheck.render.numbers_and_notes import headline
+from calcheck.studies.gate.evaluate import answer_gates, evaluate_rule
+from calcheck.studies.gate.rules import parse
 from calcheck.studies.reject.study import CCE, ERROR_METRICS
 from calcheck.studies.sweep.study import REPEATS
 from calcheck.studies.two_samples.study import run as compare_two_samples
@@ -29,7 +32,7 @@ from calcheck.typing import Mask
 def evaluate(  # noqa: PLR0913 - independent parts of a report
     data: Data = None,
     metrics: Metrics | None = None,
-    *,
+    *arrays: Any,
     at: Data = None,
     subsample: int | None = None,
     worst: int = 0,
@@ -50,7 +53,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         Predictions with targets, as for :func:`calcheck.read`, or what it returns; None if all columns are arrays.
     metrics : str, Metric, or sequence of these, optional
         Metrics by name (``"cce"``), or with options (``calcheck.metric("cce", lambda_=0.1)``). By default all that
-        apply.
+        apply. After an array of targets, an array of means (n,) or of draws (n, m).
+    *arrays : array-like (n,)
+        Standard deviations: ``evaluate(y, mean, std)``.
     at : path, DataFrame, table or array-like (m, d), optional
         Inputs, with or without targets, at which conditional metrics are evaluated instead of at the rows' own inputs.
     subsample : int, optional
@@ -110,7 +115,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
-    request = KeywordRequest(locals(), WeightedOptions)
+    data, metrics, options = arguments.with_arrays(data, metrics, arrays, options)  # type: ignore[assignment]
+    call = {name: value for name, value in locals().items() if name != "arrays"}
+    request = KeywordRequest(call, WeightedOptions)
     chosen, without = request.weighted(request.metrics(), applicable=True)
     if at is not None and not any(each.info.conditional for each in chosen):
         names = ", ".join(each.info.name for each in chosen)
@@ -148,6 +155,74 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         )
     report = replace(arguments.require_results(report), skipped=(*report.skipped, *without))
     return InteractiveReport.from_report(report, request.rows)
+
+
+@keyword_messages()
+def check(
+    data: Data = None,
+    metrics: Metrics | None = None,
+    *arrays: Any,
+    fail_on: str | Sequence[str] = (),
+    strict: bool = False,
+    **options: Unpack[WeightedOptions],
+) -> InteractiveReport:
+    """Return a report with the outcomes of rules, as ``calcheck check``: ``passed``, and ``gates`` with the reasons.
+
+    Parameters
+    ----------
+    data, metrics, *arrays
+        Predictions and metrics, as for :func:`evaluate`.
+    fail_on : str or sequence of str
+        Conditions of a violation, such as ``"zms > 1.2"``. By default, the answer must not be NO.
+    strict : bool
+        Whether the answer must be YES, at every level and from row to row.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    InteractiveReport
+        The report, with ``gates``; ``passed`` is True if all rules are judged and none is violated.
+
+    Raises
+    ------
+    DataError, OptionError
+        As :func:`evaluate`, or a rule is invalid.
+
+    Examples
+    --------
+    >>> result = check("examples/diabetes.parquet", ["zms", "bias"], fail_on="zms > 1.2")
+    >>> result.passed, result.gates[0].message
+    (True, 'zms is 0.984745')
+    """
+    report = evaluate(data, metrics, *arrays, pointwise=False, **options)
+    gates = tuple(evaluate_rule(parse(text), report) for text in arguments.listed(fail_on))
+    if strict or not gates:
+        gates = (*answer_gates(report, strict=strict), *gates)
+    return InteractiveReport.from_report(replace(report, gates=gates))
+
+
+def assert_calibrated(*data: Any, **options: Any) -> None:
+    """Raise an AssertionError that says what is wrong unless :func:`check` passes, for tests with pytest.
+
+    Parameters
+    ----------
+    *data, **options
+        As for :func:`check`.
+
+    Raises
+    ------
+    AssertionError
+        A rule is violated, or cannot be judged.
+
+    Examples
+    --------
+    >>> assert_calibrated("examples/diabetes.parquet", ["zms", "bias"])
+    """
+    __tracebackhide__ = True
+    result = check(*data, **options)
+    if not result.passed:
+        raise AssertionError(f"{headline(result)}\n{result.screen()}")
 
 
 @keyword_messages()

@@ -13,20 +13,22 @@ import numpy as np
 from calcheck.charts import image_files
 from calcheck.charts.drawing import vega_lite
 from calcheck.charts.picture import Picture
-from calcheck.errors import OptionError, keyword_messages
+from calcheck.errors import OptionError, keyword_messages, with_keywords
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.io.dataframes import TableInMemory
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import canonical_name
 from calcheck.predictions import Predictions, Source, with_input_columns
-from calcheck.render import page, terminal
+from calcheck.render import FORMATS, PAGE, formats_of, page, terminal
+from calcheck.render import render as render_as
 from calcheck.render.csv import NUMBERS, metric_lines
 from calcheck.render.document import Document, report_document
 from calcheck.render.html import render, render_fragment
 from calcheck.render.metric_pictures import answer_picture, metric_picture, metric_pictures
+from calcheck.render.screen import screen_document
 from calcheck.report import Report, Result
-from calcheck.storage.atomic_write import write_bytes
+from calcheck.storage.atomic_write import write_bytes, write_text
 from calcheck.studies.page.document import EvaluatedRows, ModelReport, model_report, page_of
 from calcheck.typing import AnyArray, Indices
 
@@ -240,9 +242,38 @@ class InteractiveReport(Report):
             evaluated.add(each.metric, rows, RowResults(each.columns))
         return model_report(name, self, evaluated, Run(**settings), inputs=inputs, plot_by=plot_by, used=used)
 
+    @property
+    def passed(self) -> bool:
+        """Whether all rules are judged and none is violated."""
+        return all(gate.passed for gate in self.gates)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the report to a file, in the format of its name: .html (a page), .json, .csv, .md, .tex, .txt, ….
+
+        Raises
+        ------
+        OptionError
+            No format has this extension.
+        """
+        name = fspath(path)
+        with keyword_messages():
+            if not (known := [each for each in formats_of(name) if "report" in FORMATS[each].kinds]):
+                suffixes = ", ".join(dict.fromkeys(each.suffixes[0] for each in FORMATS.values()))
+                raise OptionError(f"no format of reports has the extension of {name}: use one of {suffixes}")
+            text = (
+                self.to_html()
+                if known[0] == PAGE
+                else render_as(self, known[0], lambda _: self._document(), view="file")
+            )
+            write_text(name, text)
+
+    def screen(self) -> str:
+        """Return the answer as text of at most 24 lines, as ``calcheck evaluate`` prints it."""
+        return with_keywords(terminal.render(screen_document(self, brief=True), "screen").rstrip())
+
     def __repr__(self) -> str:
         """Return the report as a table for terminals."""
-        return terminal.render(self._document()).rstrip()
+        return with_keywords(terminal.render(self._document()).rstrip())
 
     def _repr_html_(self) -> str:
         """Return the report as a table and its pictures, for notebooks."""

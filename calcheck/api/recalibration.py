@@ -84,7 +84,7 @@ class Recalibration(InteractiveReport):
         index = getattr(getattr(source, "file", None), "index", None)
         return frame if index is None else frame.set_axis(index.take(rows.row_numbers()), axis=0)
 
-    def save(self, path: str) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the correction as JSON, for ``calcheck recalibrate --map``; an existing file is replaced."""
         write_map(self.map, str(path))
 

@@ -22,10 +22,27 @@ VALUES = (
 )  # Roles that take arrays, besides y and param
 
 
+SYNONYMS = {"y_true": Y, "y_pred": "mean", "y_std": "std", "y_pis": "intervals", "y_quantiles": "quantiles"}
+"""Names of arrays in scikit-learn, uncertainty-toolbox and MAPIE."""
+MEANT = {
+    **dict.fromkeys(("sigma", "scale", "uncertainty", "std_dev", "stddev", "y_unc"), "std"),
+    **dict.fromkeys(("mu", "loc", "pred", "prediction", "predictions", "y_hat", "yhat", "y_mean"), "mean"),
+    **dict.fromkeys(("truth", "targets", "labels", "y_test", "observed"), Y),
+    **dict.fromkeys(("x", "X", "features", "covariates"), "inputs"),
+    **dict.fromkeys(("draws", "ensemble", "members"), "samples"),
+    **dict.fromkeys(("alpha", "confidence_level", "coverage"), "level"),
+}  # Names that are no keywords, and what those who write them mean
+
+
 class ColumnArguments(TypedDict, total=False):
     """Keywords for reading: the fields of ColumnOptions, also as arrays, and y."""
 
     y: ArrayLike
+    y_true: ArrayLike
+    y_pred: ArrayLike
+    y_std: ArrayLike
+    y_pis: ArrayLike
+    y_quantiles: Mapping[float, ArrayLike]
     target: Names
     error: Names | ArrayLike
     mean: Names | ArrayLike
@@ -65,12 +82,19 @@ class Arguments:
         self.arrays: dict[str, Any] = {}
         self._options: dict[str, Any] = {}
         known = [Y, *(field.name for field in fields(ColumnOptions))]
-        for name, value in given.items():
+        for called, value in given.items():
+            name = SYNONYMS.get(called, called)
             if name not in known:
                 listed = named_some(known, most=len(known))
-                raise OptionError(with_suggestion(f"there is no argument {name!r} (arguments: {listed})", name, known))
+                raise OptionError(
+                    with_suggestion(
+                        f"there is no argument {name!r} (arguments: {listed})", MEANT.get(name, name), known
+                    )
+                )
+            if name != called and given.get(name) is not None:
+                raise OptionError(f"{called} is {name}: pass only one of them")
             if value is not None:
-                self._add(name, value)
+                self._add("target" if called == "y_true" and isinstance(value, str) else name, value)
 
     def options(self, default_id: str | None = None) -> ColumnOptions:
         """Return the column options; ``default_id`` is the column of keys if none is named."""
