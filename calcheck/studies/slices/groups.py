@@ -512,7 +512,8 @@ def deviation(values: Values, rows: Indices) -> float:
 def is_explained(values: Values, rows: Indices, label: Indices) -> bool:
     """Return whether some rows differ from the others, but not from others in the same groups of another column.
 
-    The difference within the groups is less than half of that of all rows, and less than two standard errors.
+    The difference within the groups is less than a quarter of that of all rows, or less than half of it and less than
+    two standard errors.
 
     Shapes: values (n,), rows (m,), label (n,), 0 to k - 1.
     """
@@ -527,7 +528,7 @@ def is_explained(values: Values, rows: Indices, label: Indices) -> bool:
     of_means = np.sum(shares**2 / np.maximum(counts, 1)) * np.var(values[others] - means[label[others]])
     error = math.sqrt(np.var(rest) / len(known) + of_means)
     whole = abs(values[rows].mean() - values[others].mean())
-    return bool(abs(rest.mean()) < min(whole / 2, CLEAR * error))
+    return bool(abs(rest.mean()) < max(whole / 4, min(whole / 2, CLEAR * error)))
 
 
 def _simulator(rows: Predictions, run: Run) -> NullSimulator:
