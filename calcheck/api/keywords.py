@@ -56,6 +56,7 @@ class SearchKeywords(TypedDict, total=False):
     min_rows: int | None
     most: int
     depth: int | None
+    cross: bool
     refit: bool
     tolerance: float
 

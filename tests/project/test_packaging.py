@@ -74,7 +74,7 @@ def without_torch(*arguments):
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
-def test_the_program_works_without_torch_and_says_what_a_device_needs(tmp_path):
+def test_without_torch_the_program_works_and_names_the_extra_of_a_device(tmp_path):
     file = write(tmp_path / "preds.parquet", columns(n=40))
     quick = ("--no-null", "--no-bootstrap", "--metrics", "zms,cce,jmmd,cmmd,fid,crps")
     evaluated = without_torch("evaluate", file, *quick, "--format", "json")

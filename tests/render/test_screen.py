@@ -82,7 +82,7 @@ def test_numbers_on_the_screen_are_those_of_the_report(screen, calcheck):
     assert not re.search(r"p 0\.00", text)
 
 
-def test_metrics_that_are_asked_for_have_their_table(screen):
+def test_named_metrics_have_their_table(screen):
     file = SCREENS["diabetes"][0]
     lines = screen(file, "--metrics", "zms,ece,crps,rmse,mae,bias")
     table = lines.index(next(line for line in lines if line.startswith("metric ")))

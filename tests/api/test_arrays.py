@@ -1,0 +1,98 @@
+"""Arrays by position and by the names of other libraries, reports that are saved, and checks for pytest."""
+
+import json
+
+import numpy as np
+import pytest
+
+import calcheck
+
+QUICK = {"replicates": 39, "resamples": 0}
+RNG = np.random.default_rng(0)
+MEAN, STD = RNG.normal(size=400), np.exp(0.2 * RNG.normal(size=400))
+Y = MEAN + STD * RNG.normal(size=400)
+
+
+def numbers(report):
+    return {each.metric: each.value for each in report.results}
+
+
+def test_arrays_by_position_are_targets_means_and_standard_deviations():
+    expected = calcheck.evaluate(y=Y, mean=MEAN, std=STD, **QUICK)
+    assert calcheck.evaluate(Y, MEAN, STD, **QUICK).results == expected.results
+    assert calcheck.evaluate(list(Y), list(MEAN), list(STD), **QUICK).results == expected.results
+    named = calcheck.evaluate(Y, ["zms", "bias"], mean=MEAN, std=STD, **QUICK)
+    assert numbers(named) == {name: numbers(expected)[name] for name in ("zms", "bias")}
+    draws = MEAN[:, None] + STD[:, None] * RNG.normal(size=(400, 20))
+    assert calcheck.evaluate(Y, draws, **QUICK).input.predictive == "samples"
+    with pytest.raises(calcheck.OptionError, match="targets, means and standard deviations, got 4 arrays"):
+        calcheck.evaluate(Y, MEAN, STD, STD)
+
+
+def test_names_of_other_libraries_are_known():
+    expected = calcheck.evaluate(y=Y, mean=MEAN, std=STD, **QUICK)
+    assert calcheck.evaluate(y_true=Y, y_pred=MEAN, y_std=STD, **QUICK).results == expected.results
+    limits = np.stack([MEAN - 1.645 * STD, MEAN + 1.645 * STD], axis=1)
+    stated = {"y_true": Y, "y_pred": MEAN, "y_pis": limits[:, :, None], "level": 0.9}
+    assert calcheck.evaluate(metrics="coverage", **stated, **QUICK).results[0].value == pytest.approx(
+        np.mean((limits[:, 0] <= Y) & (limits[:, 1] >= Y))
+    )
+    quantiles = {0.25: MEAN - 0.6745 * STD, 0.75: MEAN + 0.6745 * STD}
+    named = [calcheck.read(y=Y, **{name: quantiles}).predictions() for name in ("quantiles", "y_quantiles")]
+    assert np.array_equal(*(each.distributions().quantile(np.array([0.25])) for each in named))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"), [("sigma", "std"), ("mu", "mean"), ("y_hat", "mean"), ("X", "inputs"), ("meen", "mean")]
+)
+def test_other_names_are_answered_with_what_is_meant(wrong, meant):
+    with pytest.raises(calcheck.OptionError, match=f"there is no argument '{wrong}'.*Did you mean '{meant}'"):
+        calcheck.evaluate(y=Y, **{wrong: STD})
+    with pytest.raises(calcheck.OptionError, match="y_std is std: pass only one of them"):
+        calcheck.evaluate(y=Y, mean=MEAN, std=STD, y_std=STD)
+
+
+def test_reports_are_saved_in_the_format_of_the_name(tmp_path):
+    report = calcheck.evaluate(Y, MEAN, STD, **QUICK)
+    for name in ("html", "json", "csv", "md", "tex", "txt"):
+        report.save(tmp_path / f"report.{name}")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    stored = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert {each["metric"]: each["value"] for each in stored["results"]} == numbers(report)
+    with pytest.raises(calcheck.OptionError, match=r"a\.xyz: use one of \.txt, \.json"):
+        report.save("a.xyz")
+
+
+def test_checks_have_a_result_and_assertions_say_what_is_wrong():
+    assert calcheck.check(Y, MEAN, STD, **QUICK).passed
+    calcheck.assert_calibrated(Y, MEAN, STD, **QUICK)
+    result = calcheck.check(Y, MEAN, STD, fail_on="zms > 0.1", **QUICK)
+    assert (result.passed, [gate.rule for gate in result.gates]) == (False, ["zms > 0.1"])
+    with pytest.raises(AssertionError, match="NO: too narrow, ×2") as failed:
+        calcheck.assert_calibrated(Y, MEAN, STD / 2, replicates=99, resamples=0)
+    text = str(failed.value)
+    assert text.startswith("1 of 1 rule violated")
+    assert "size" in text
+    assert "--" not in text
+    assert not calcheck.check(Y, MEAN, STD, strict=True, **QUICK).passed
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "xarray", "torch", "jax"])
+def test_arrays_and_tables_of_libraries_go_in(library):
+    module = pytest.importorskip("jax.numpy" if library == "jax" else library)
+    make = {
+        "pandas": lambda: module.Series,
+        "polars": lambda: module.Series,
+        "xarray": lambda: module.DataArray,
+        "torch": lambda: module.tensor,
+        "jax": lambda: module.asarray,
+    }[library]()
+    expected = numbers(calcheck.evaluate(Y, ["zms", "crps"], mean=MEAN, std=STD, **QUICK))
+    arrays = {name: make(values) for name, values in (("y", Y), ("mean", MEAN), ("std", STD))}
+    found = calcheck.evaluate(arrays["y"], arrays["mean"], arrays["std"], **QUICK)
+    assert numbers(found)["zms"] == pytest.approx(expected["zms"], rel=1e-5)
+    keywords = calcheck.evaluate(metrics=["zms", "crps"], **arrays, **QUICK)
+    assert numbers(keywords)["crps"] == pytest.approx(expected["crps"], rel=1e-5)
+    if library in ("pandas", "polars"):
+        table = module.DataFrame({"y": Y, "mean": MEAN, "std": STD})
+        assert numbers(calcheck.evaluate(table, ["zms"], **QUICK))["zms"] == pytest.approx(expected["zms"])
