@@ -57,9 +57,9 @@ def monitor_commands(report: Report, file: str, given: dict[str, Any]) -> tuple[
 def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
     """Return the commands that show more about the first group that fails, and that correct predictions by group."""
     faults = [result for result in report.results if result.verdict == "fail"]
-    causes = [each for each in faults if each.slice["filter"] and "explained_by" not in each.details]
+    causes = [each for each in faults if each.slice["filter"] and "explained_by" not in each.slice]
     failed = next(iter(causes or faults), None)
-    if any(each.details.get("explained_by") for each in faults):
+    if any(each.slice.get("explained_by") for each in faults):
         named = [each for each in columns if any(str(one.slice["group"]).startswith(each) for one in causes)]
         columns = named or columns
     if file != "-" and columns and (noticed := report.settings.get("dependence_noticed")):

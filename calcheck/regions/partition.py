@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from calcheck.statistics.groups import Groups, cells
 if TYPE_CHECKING:
     from calcheck.predictions import Source
     from calcheck.report import Result
-    from calcheck.typing import AnyArray, Indices, Mask
+    from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Conditions = tuple[Condition, ...]
 Cuts = tuple[tuple[Condition, Condition], ...]
@@ -34,7 +35,6 @@ MEAN, STD = "mean", "std"
 PREDICTED = (MEAN, STD)  # Columns of predicted means and standard deviations, which every file of distributions has
 COMPUTED = "predicted"  # Prefix of columns that the file does not have
 MOST_FREQUENT = 20  # Maximum number of texts that have a bin of their own in a search
-DIRECTIONS = {"too-narrow": "overconfident", "too-wide": "underconfident"}
 
 
 @dataclass(frozen=True)
@@ -344,6 +344,43 @@ def _crossed(columns: Sequence[Partition]) -> Partition:
         for line in np.stack(places, axis=1)
     ]
     return Partition.make(label, bins)
+
+
+CLEAR = 2.0  # Standard errors of a difference that is no chance
+
+
+def deviation(values: Values, rows: Indices) -> float:
+    """Return the difference of the mean of some rows, (m,), from that of the others, in standard errors."""
+    others = np.delete(values, rows)
+    if not len(others) or not (spread := float(values.std())):
+        return 0.0
+    error = spread * math.sqrt(1 / len(rows) + 1 / len(others))
+    return float(abs(values[rows].mean() - others.mean())) / error
+
+
+def is_explained(values: Values, rows: Indices, label: Indices) -> bool:
+    """Return whether some rows differ from the others, but not from others in the same groups of another column.
+
+    The difference within the groups is less than a quarter of that of all rows, or less than half of it and less than
+    two standard errors.
+
+    Shapes: values (n,), rows (m,), label (n,), 0 to k - 1.
+    """
+    others = np.delete(np.arange(len(values)), rows)
+    counts = np.bincount(label[others], minlength=label.max() + 1)
+    known = rows[counts[label[rows]] > 0]
+    if not len(others) or len(known) < len(rows) / 2:
+        return False
+    means = np.bincount(label[others], values[others], len(counts)) / np.maximum(counts, 1)
+    rest = values[known] - means[label[known]]
+    shares = np.bincount(label[known], minlength=len(counts)) / len(known)
+    of_means = np.sum(shares**2 / np.maximum(counts, 1)) * np.var(values[others] - means[label[others]])
+    error = math.sqrt(np.var(rest) / len(known) + of_means)
+    whole = abs(values[rows].mean() - values[others].mean())
+    return bool(abs(rest.mean()) < max(whole / 4, min(whole / 2, CLEAR * error)))
+
+
+DIRECTIONS = {"too-narrow": "overconfident", "too-wide": "underconfident"}
 
 
 def describe_faults(results: Mapping[str, Result]) -> str:

@@ -130,7 +130,7 @@ def test_groups_are_those_of_each_column_and_say_what_explains_them(screen, calc
     results = json.loads(calcheck(*options, "--format", "json").out)["results"]
     labels = {each["slice"]["group"] for each in results}
     assert not any("temp" in each and "hum" in each for each in labels)
-    causes = {each["slice"]["group"]: each["details"].get("explained_by") for each in results}
+    causes = {each["slice"]["group"]: each["slice"].get("explained_by") for each in results}
     assert {causes[each] for each in labels if each.startswith("site=")} == {"all rows"}
     (highest,) = (each for each in labels if re.fullmatch(r"hum>[\d.]+", each))
     assert causes[highest] == "temp"

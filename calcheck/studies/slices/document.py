@@ -94,7 +94,7 @@ def _least_p(own: dict[str, Result]) -> tuple[float, float]:
 
 
 def _explanation(own: dict[str, Result]) -> str:
-    return next((str(each.details["explained_by"]) for each in own.values() if "explained_by" in each.details), "")
+    return next((str(each.slice["explained_by"]) for each in own.values() if "explained_by" in each.slice), "")
 
 
 def _measured(own: dict[str, Result], tolerance: float) -> tuple[str, str]:

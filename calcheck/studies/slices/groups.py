@@ -26,11 +26,14 @@ from calcheck.metrics.base import WEIGHT, Metric, RowMetric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.regions.clusters import EMBEDDING
 from calcheck.regions.partition import (
+    CLEAR,
     PREDICTED,
     Cut,
     cut_columns,
     describe_faults,
+    deviation,
     filter_options,
+    is_explained,
     partitions,
     sentence,
 )
@@ -280,7 +283,7 @@ class _Group:
         return {"group": self.label, "filter": filter_options(self.conditions), "rows": len(self.rows)}
 
 
-ALL, CLEAR = "all rows", 2.0  # What explains a group that differs from other rows by fewer standard errors
+ALL = "all rows"  # What explains a group that does not differ clearly from the other rows
 
 
 class _Groups:
@@ -363,7 +366,7 @@ class _Groups:
                 names[group.label] = found
         explained = {label: {"explained_by": name} for label, name in names.items()}
         return tuple(
-            replace(each, details={**each.details, **explained.get(str(each.slice["group"]), {})}) for each in results
+            replace(each, slice={**each.slice, **explained.get(str(each.slice["group"]), {})}) for each in results
         )
 
     def _tested(self, metric: Metric[Any]) -> FittedRows | None:
@@ -498,37 +501,6 @@ class _Groups:
         if self.clusters is not None and clusters_within(self.clusters, group.rows) is None:
             return f"groups with fewer than {FEWEST} clusters are not judged"
         return ""
-
-
-def deviation(values: Values, rows: Indices) -> float:
-    """Return the difference of the mean of some rows, (m,), from that of the others, in standard errors."""
-    others = np.delete(values, rows)
-    if not len(others) or not (spread := float(values.std())):
-        return 0.0
-    error = spread * math.sqrt(1 / len(rows) + 1 / len(others))
-    return float(abs(values[rows].mean() - others.mean())) / error
-
-
-def is_explained(values: Values, rows: Indices, label: Indices) -> bool:
-    """Return whether some rows differ from the others, but not from others in the same groups of another column.
-
-    The difference within the groups is less than a quarter of that of all rows, or less than half of it and less than
-    two standard errors.
-
-    Shapes: values (n,), rows (m,), label (n,), 0 to k - 1.
-    """
-    others = np.delete(np.arange(len(values)), rows)
-    counts = np.bincount(label[others], minlength=label.max() + 1)
-    known = rows[counts[label[rows]] > 0]
-    if not len(others) or len(known) < len(rows) / 2:
-        return False
-    means = np.bincount(label[others], values[others], len(counts)) / np.maximum(counts, 1)
-    rest = values[known] - means[label[known]]
-    shares = np.bincount(label[known], minlength=len(counts)) / len(known)
-    of_means = np.sum(shares**2 / np.maximum(counts, 1)) * np.var(values[others] - means[label[others]])
-    error = math.sqrt(np.var(rest) / len(known) + of_means)
-    whole = abs(values[rows].mean() - values[others].mean())
-    return bool(abs(rest.mean()) < max(whole / 4, min(whole / 2, CLEAR * error)))
 
 
 def _simulator(rows: Predictions, run: Run) -> NullSimulator:

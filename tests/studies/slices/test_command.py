@@ -173,7 +173,7 @@ def test_the_table_names_groups_and_commands(calcheck, preds):
         (("--by", "sex:3"), "column 'sex' holds text, which is not cut into bins"),
         (("--by", "sex", "--metrics", "ece"), "ece is no mean over rows"),
         (("--by", "sex", "--min-rows", "0"), "--min-rows must be at least 1, got 0"),
-        (("--by", "y:500,age:4"), "groups, at most 1,000 can be compared"),
+        (("--by", "y:500,age:4", "--cross"), "groups, at most 1,000 can be compared"),
     ],
 )
 def test_bad_arguments_are_refused(calcheck, preds, arguments, message):
@@ -357,7 +357,7 @@ def test_rules_refer_to_cce_of_a_group(calcheck, preds):
 def test_python_takes_frames_and_returns_one_line_per_group_and_metric():
     import pandas as pd
 
-    report = package.slices(pd.DataFrame(forecasts(wrong=1.6)), ["sex", "age:2"], metrics=["zms", "bias"])
+    report = package.slices(pd.DataFrame(forecasts(wrong=1.6)), ["sex", "age:2"], metrics=["zms", "bias"], cross=True)
     frame = report.to_frame()
     assert len(frame) == 2 * (1 + 2 + 2 + 4)
     assert frame.query("group == 'sex=f' and metric == 'zms'").verdict.item() == "fail"
