@@ -167,7 +167,9 @@ def with_arrays(
             f"by position, there are targets, means and standard deviations, got {2 + len(further)} arrays"
         )
     given = {**options, **({"std": further[0]} if further else {})}
-    is_array = data is not None and not isinstance(data, (str, PathLike, Source, Predictions)) and not is_table(data)
+    is_vector = len(getattr(data, "shape", ())) == 1  # Series of some libraries have the interface of tables
+    known = data is None or isinstance(data, (str, PathLike, Source, Predictions, Mapping))
+    is_array = not known and (is_vector or not is_table(data))
     if not is_array or (isinstance(data, (list, tuple)) and all(isinstance(each, (str, PathLike)) for each in data)):
         return data, metrics, given
     given["y"] = data
