@@ -18,7 +18,7 @@ import calcheck
 from calcheck.core.escaping import extract
 from calcheck.errors import CalcheckError, DataError, OptionError, with_keywords
 from calcheck.io.column_names import ColumnOptions
-from calcheck.io.python_arguments import ColumnArguments
+from calcheck.io.python_arguments import SYNONYMS, ColumnArguments
 from calcheck.render.csv import NUMBERS
 from calcheck.render.json import render_json as to_json
 from calcheck.report import Report
@@ -442,7 +442,7 @@ def test_arrays_do_not_join_a_file():
 
 
 def test_keywords_are_the_options_of_reading():
-    assert set(ColumnArguments.__annotations__) == {"y", *(each.name for each in fields(ColumnOptions))}
+    assert set(ColumnArguments.__annotations__) == {"y", *SYNONYMS, *(each.name for each in fields(ColumnOptions))}
 
 
 # metrics by name

@@ -390,7 +390,7 @@ def test_an_interrupt_exits_with_130():
     code = (
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "sys.argv = ['calcheck', 'metrics']; from calcheck import cli; from calcheck.cli import guide;"
-        "import calcheck.render.terminal as c; c.render_text = lambda *a: os.kill(os.getpid(), signal.SIGINT);"
+        "import calcheck.render.terminal as c; c.render_text = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT);"
         "cli.main()"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
