@@ -108,6 +108,13 @@ class CommandGroup(TyperGroup):
         """Return ``--help``."""
         return typer_options.with_default(super().get_help_option(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options; without arguments, show the help."""
+        if not args and not ctx.resilient_parsing:
+            sys.stdout.write(f"{ctx.get_help()}\n")
+            raise typer.Exit(EXIT_MISTAKE)
+        return super().parse_args(ctx, args)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the options are the same everywhere
         """Write the commands that people need, and one line for each of the other panels."""
         first, *others = PANELS

@@ -596,7 +596,7 @@ def test_an_unknown_command_is_refused_with_a_similar_one_or_the_available_ones(
         "calcheck: No such command 'evaluates'. Did you mean 'evaluate', 'recalibrate'?\n"
     )
     assert (
-        "Available commands: evaluate, report, check, compare, slices, monitor, recalibrate, reject, sweep, validity,"
+        "Available commands: evaluate, slices, recalibrate, compare, check, monitor, report, inspect, guide,"
         in calcheck("banana").refused()
     )
 
