@@ -572,7 +572,7 @@ def test_running_out_of_memory_is_an_error_and_not_a_violation(calcheck, preds, 
     def exhausted(*_args, **_kwargs):
         raise MemoryError
 
-    monkeypatch.setattr("calcheck.evaluation.evaluate", exhausted)
+    monkeypatch.setattr("calcheck.outputs.evaluate", exhausted)
     line = calcheck("check", preds, "--fail-on", "mae < 0").refused()
     assert "out of memory" in line
 

@@ -344,7 +344,7 @@ class _Groups:
     def _explained(self, tested: Sequence[FittedRows], results: tuple[Result, ...]) -> tuple[Result, ...]:
         """Return the results; those of groups that all rows or groups of another column explain say so."""
         terms = {each.metric.info.name: tuple(row_terms(each.metric, each.rows).values()) for each in tested}
-        values = {name: own[0] for name, own in terms.items() if len(own) == 1}
+        values = {name: own[0] for name, own in terms.items() if len(own) == 1 and np.isfinite(own[0]).all()}
         failed = {
             label: [one for one in found if one in values and found[one].verdict == "fail"]
             for label, found in results_by_group(results).items()
