@@ -27,7 +27,7 @@ from calcheck.io.column_names import ColumnOptions
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, is_excluded, options_of
 from calcheck.studies import STUDIES, Answer, Request, Study
-from calcheck.studies.options import OVERWRITTEN, AnyReportOptions, RuleOptions
+from calcheck.studies.options import OVERWRITTEN, SCREEN, AnyReportOptions, RuleOptions
 from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
@@ -200,7 +200,8 @@ class CommandRequest(Request):
             for picture in self._study.pictures_of(answer.report, *answer.extras):
                 inputs_and_outputs.draw(picture, plot)
         pictures = partial(self._study.pictures_of, answer.report, *answer.extras)
-        output, screens = build(AnyReportOptions, self.parameters), self.parameters.get("table") is False
+        output = build(AnyReportOptions, self.parameters)
+        screens = SCREEN in self._study.groups and not self.parameters["table"]
         screens = screens and output.format == "table" and inputs_and_outputs.is_printed(output)
         document = self._study.screen_of if screens else self._study.document_of
         inputs_and_outputs.deliver(answer.report, output, document, pictures, screen=screens)

@@ -243,7 +243,7 @@ def test_unknown_variables_cause_only_a_warning(calcheck, preds, monkeypatch):
         ("sede = 1", "sede in calcheck.toml is not an option. Did you mean 'seed'?"),
         ("quux = 1", "quux in calcheck.toml is not an option. Available: "),
         ("[cce]\nlamda = 1", "lamda in [cce] of calcheck.toml is not an option. Did you mean 'lambda'?"),
-        ("[zms]\nlambda = 1", "lambda in [zms] of calcheck.toml is not an option. Available: target, "),
+        ("[zms]\nlambda = 1", "lambda in [zms] of calcheck.toml is not an option. Available: subsample, "),
         (
             "[cce]\ntolerance = 0.01",
             "tolerance in [cce] of calcheck.toml is not an option. Its name is 'landmark-error' now.",

@@ -41,7 +41,8 @@ def test_differences_that_are_not_shown_are_named_last():
     assert found is not None
     assert [each.p_value for each in found.others] == pytest.approx([0.08, 0.003])
     assert found.text == (
-        "a is best by crps: 18.2 % below c (9.1 to 27.3 %; p 0.003); not shown: 20.0 % below b (10.0 to 30.0 %; p 0.08)"
+        "a is best by crps: 18.2 % below c (9.1 to 27.3 %; p < 0.01);"
+        " not shown: 20.0 % below b (10.0 to 30.0 %; p 0.08)"
     )
 
 
