@@ -42,7 +42,7 @@ def test_errors_of_libraries_within_a_limit_are_one_line(calcheck, preds, monkey
     def fail(*_args, **_kwargs):
         raise error
 
-    monkeypatch.setattr("calcheck.evaluation.evaluate", fail)
+    monkeypatch.setattr("calcheck.outputs.evaluate", fail)
     with pytest.raises(type(error)):
         calcheck("evaluate", preds)
     monkeypatch.setattr("calcheck.cli.app.address_space_limit", lambda: GIB)
