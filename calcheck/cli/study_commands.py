@@ -276,8 +276,9 @@ def open_models(
         return sources
     problems: dict[str, str] = {}
     for source in sources:
+        names = source.table.schema.names
         try:
-            source.roles.explicit(source.table.schema.names)
+            source.roles.explicit(names)
         except DataError as error:
             problems[source.name] = str(error)
     fit = [source for source in sources if source.name not in problems]

@@ -258,8 +258,7 @@ ZETA_LEGEND = "ζ: distance from the expected score, relative to its limit; with
 ONE_SIDED_LEGEND = "interval of {names}: two one-sided limits of {percent:g} % each"
 DETAILS_LEGENDS = {
     "dof": "dof: effective degrees of freedom of the kernel regression",
-    "rejected": "rejected: inputs whose neighborhoods differ significantly, at the false discovery rate --fdr, with at"
-    " least 0.7 of their median error",
+    "rejected": "rejected: inputs with significant neighborhoods (--fdr), of at least 0.7 of their median error",
 }
 """Explanations of details, by name."""
 

@@ -63,7 +63,7 @@ def test_errors_from_one_group_to_another_are_an_effect(calcheck, tmp_path):
     assert calcheck("check", file, *options, "--fail-on", "effects.groups.low > 0.2").code == 1
     by = calcheck("check", file, "--by", "site", "--fail-on", "effects.groups.low > 0.2", "--replicates", "39")
     assert by.code == 1
-    assert "uncertainties are off by at least" in by.out.partition("  groups  ")[2]
+    assert "≥ 46 %, typical 52 %" in by.out.partition("  groups  ")[2]
     assert "no column 'nowhere'" in calcheck("check", file, "--groups", "nowhere").refused()
     assert "errors cannot vary" in calcheck("check", file, "--groups", "std").refused()
     assert "omit it, or --weights" in calcheck("evaluate", file, *options, "--weights", "w").refused()

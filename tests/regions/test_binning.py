@@ -121,7 +121,7 @@ def test_the_conditions_of_runs_of_bins_select_their_rows(values, bins):
 def test_groups_are_all_rows_each_column_and_their_combinations():
     sex = bin_column("sex", np.array(["f", "m", "f", "m"]), Cut("sex"))
     age = bin_column("age", np.array([1.0, 2.0, 2.0, 2.0]), Cut("age"))
-    found = partitions([sex, age])
+    found = partitions([sex, age], cross=True)
     assert [each.names for each in found] == [
         ["all rows"],
         ["sex=f", "sex=m"],

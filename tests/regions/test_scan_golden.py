@@ -246,7 +246,8 @@ def test_wrong_uncertainties_in_15_percent_of_the_rows_are_found_and_named(facto
     assert first.slice["group"].startswith("a>0.")
     assert "b<=0." in first.slice["group"]
     width = next(each for each in report.results if each.metric == "width-factor")
-    assert f"90 % intervals should be {width.value:.3g} times as wide" in report.conclusion.effects[0].text
+    limits = f"({width.low:.3g} to {width.high:.3g})"
+    assert f"90 % intervals should be {width.value:.3g} {limits} times as wide" in report.conclusion.effects[0].text
     assert width.value == pytest.approx(factor, rel=0.1)
     assert len({each.slice["group"] for each in report.results}) == 1  # none that only shares rows with it
 
