@@ -45,8 +45,8 @@ FORMATS = {
     "latex": Format("latex.render", separator="\n", suffixes=(".tex",)),
     PAGE: Format("page.render", suffixes=(".html", ".htm")),
     "html": Format("html.render", suffixes=(".html", ".htm")),
-    "junit": Format("junit.render_junit", data=True, kinds=("rules",), suffixes=(".xml",)),
-    "github": Format("github.render_github", data=True, kinds=("rules",), suffixes=(".txt",)),
+    "junit": Format("ci.render_junit", data=True, kinds=("rules",), suffixes=(".xml",)),
+    "github": Format("ci.render_github", data=True, kinds=("rules",), suffixes=(".txt",)),
 }
 """The formats, by their names in ``--format``. A suffix that two formats share selects the first of them."""
 

@@ -10,8 +10,8 @@ import pytest
 
 from calcheck.errors import Message
 from calcheck.render import FORMATS, format_names, render
+from calcheck.render.ci import MOST
 from calcheck.render.document import report_document
-from calcheck.render.github import MOST
 from calcheck.report import Gate, Input, InputFile, Report, Result
 
 CLEAN = Result(metric="zms", summary="", options={}, unit="1", value=1.0, warnings=(Message("layout", "a note"),))
