@@ -29,9 +29,9 @@ MANY_ROWS = 6000  # maximum rows at which exact sums cost less than the search f
 FEW_ROWS = 512  # maximum rows at which a whole factor of the kernel matrix is as good as one of low rank
 RANKS = (64, 128, 256, 512)  # numbers of landmarks for replicates, tried in order
 # Maximum standard deviation of what they miss, relative to that under the null; data and replicates miss the same, so
-# that p is exact, and 199 replicates know the mean to 7 % of it
-MISSED = 1e-2
-OMITTED = 5e-3  # The same of the directions of little variance
+# that p is exact
+MISSED = 1e-3
+OMITTED = 5e-6  # The same of the directions of little variance
 CHECKED_ROWS = 1_024  # rows on which it is measured
 SIGNS = 16  # random sign vectors that estimate the null standard deviation, to within a third
 BLOCK_BYTES = 1 << 26  # kernel values per block
