@@ -179,5 +179,5 @@ def test_the_next_command_has_the_options_that_a_notice_names(calcheck, tmp_path
     mean, std = rng.normal(size=N), np.exp(0.3 * rng.normal(size=N))
     data = pd.DataFrame({"y": np.clip(mean + std * rng.normal(size=N), -1, 1), "mean": mean, "std": std})
     data.assign(sigma_y=0.5).to_csv(tmp_path / "a.csv", index=False)
-    shown = " ".join(calcheck("evaluate", tmp_path / "a.csv", "--brief").out.split())
-    assert f"Next: calcheck evaluate {tmp_path / 'a.csv'} --target-std sigma_y --clip -1,1" in shown
+    shown = " ".join(calcheck("evaluate", tmp_path / "a.csv").out.replace("\\", "").split())
+    assert f"calcheck evaluate {tmp_path / 'a.csv'} --target-std sigma_y --clip -1,1" in shown
