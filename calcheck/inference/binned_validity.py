@@ -142,7 +142,7 @@ class BinMoments:
     reference: float  # Statistic of a perfect model
 
     @classmethod
-    def of(cls, bins: Binning, columns: Mapping[str, Values], reference: float = np.nan) -> BinMoments:
+    def from_rows(cls, bins: Binning, columns: Mapping[str, Values], reference: float = np.nan) -> BinMoments:
         """Return the moments of columns in bins; if bins share rows, the shares are a column too."""
         rows, share, ends = _members(bins)
         names, values = tuple(columns), np.stack([column[rows] for column in columns.values()])

@@ -381,7 +381,7 @@ class BinnedMetric(Metric["Binning"]):
         spread = curves.curve_of("spread", rmv, rmse, rows=sums["rows"])
         found = [spread]
         if shown.rows is not None:  # Intervals in place of bands of perfect models
-            moments = binned_validity.BinMoments.of(shown.fit, {"squared_error": zscores.errors(data) ** 2})
+            moments = binned_validity.BinMoments.from_rows(shown.fit, {"squared_error": zscores.errors(data) ** 2})
             low, high = binned_validity.abc_limits_by_bin(
                 [moments], lambda means: np.sqrt(means["squared_error"]), shown.run.confidence
             )

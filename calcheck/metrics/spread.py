@@ -279,7 +279,7 @@ class ValidBinsMetric(BinnedMetric):
 
     def moments(self, fit: Binning, source: Source) -> BinMoments:
         """Return the moments of each bin."""
-        return binned_validity.BinMoments.of(fit, *self.bin_means(source.predictions()))
+        return binned_validity.BinMoments.from_rows(fit, *self.bin_means(source.predictions()))
 
     def quick_statistics(self, moments: Sequence[BinMoments | None], run: Run) -> Values:
         """Return the share of valid bins of each data set."""

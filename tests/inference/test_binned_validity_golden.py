@@ -58,7 +58,7 @@ def ratio(means):
 
 def share_by_abc(bins, columns, function, reference, confidence):
     """Return the share of valid bins of one data set."""
-    return shares_by_abc([BinMoments.of(bins, columns, reference)], function, confidence)[0]
+    return shares_by_abc([BinMoments.from_rows(bins, columns, reference)], function, confidence)[0]
 
 
 def limits_of(columns, function, confidence):

@@ -10,11 +10,12 @@ from calcheck.distributions.continuous import Cauchy, StudentT
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.quantiles import Intervals
 from calcheck.execution.run import Run
+from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
+from calcheck.regions import maps
 from calcheck.regions.maps import (
     Variable,
-    _replicates,
     binomial_quantiles,
     column_groups,
     coverage_limits,
@@ -88,7 +89,8 @@ def test_moments_of_squares_are_those_of_few_replicates():
     rng = np.random.default_rng(3)
     rows = Predictions(y=rng.normal(size=8), predictive=Samples(rng.normal(size=(8, 6))))
     labels, run = np.array([0] * 5 + [1] * 3), Run()
-    drawn = np.array([z_scores(each) ** 2 for each in _replicates(rows, run)])
+    few = min(maps.MAX_REPLICATES, max(maps.MIN_REPLICATES, maps.DRAWS // len(rows)))
+    drawn = np.array([z_scores(each) ** 2 for each in NullSimulator(rows, run, numbers=range(few))])
     found = sums_of(rows, labels, run=run).squares
     sums = [
         [each[:, labels == group].sum() for group in (0, 1)]
