@@ -241,8 +241,8 @@ from calcheck.execution.dask import cluster_at
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with cluster_at("local:1") as cluster:
-        started = cluster._client.submit(time.sleep, 60)
-        print(*cluster._client.run(os.getpid).values(), flush=True)
+        started = cluster.client.submit(time.sleep, 60)
+        print(*cluster.client.run(os.getpid).values(), flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(60)
 """
