@@ -193,7 +193,7 @@ def check(
     --------
     >>> result = check("examples/diabetes.parquet", ["zms", "bias"], fail_on="zms > 1.2")
     >>> result.passed, result.gates[0].message
-    (True, 'zms is 0.984745')
+    (True, 'zms is 0.984705')
     """
     report = evaluate(data, metrics, *arrays, pointwise=False, **options)
     gates = tuple(evaluate_rule(parse(text), report) for text in arguments.listed(fail_on))

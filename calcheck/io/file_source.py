@@ -328,7 +328,7 @@ class FileSource(Source):
             predictive=self._family(first),
             columns=columns,
             options=tuple(self.explicit()),
-            layout=" · ".join(filter(None, (text, only))) or None,
+            layout=" · ".join(filter(None, (only, text))) or None,
         )
 
     def _family(self, rows: Predictions) -> str | None:
