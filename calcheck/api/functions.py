@@ -15,7 +15,6 @@ from calcheck.api.requests import KeywordRequest, report_of
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.evaluation import PlaceSink, Sink
 from calcheck.inference.metric_protocol import RowResults
-from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.models.two_samples import metric_of_samples
 from calcheck.predictions import Predictions
@@ -124,9 +123,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         msg = f"at is for conditional metrics, such as cce, and there is none among {names}: omit at, or add cce"
         raise OptionError(msg)
     columns = tuple(arguments.listed(plot_by))
-    source = request.open(data, chosen, also=(*columns, *([groups] if groups else [])))
-    if isinstance(source, FileSource) and (source.options.inputs or source.options.embedding):
-        source = replace(source, inputs=True)  # whether metrics need them or not
+    source = request.open(data, chosen, also=(*columns, *([groups] if groups else [])), inputs=True)
     worst, best = arguments.checked_count("worst", worst), arguments.checked_count("best", best)
     subsample = None if subsample is None else arguments.checked_count("subsample", subsample)
     points = None if at is None else arguments.evaluation_points(at, source)

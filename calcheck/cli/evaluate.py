@@ -228,7 +228,7 @@ def _open(files: Sequence[str], given: dict[str, Any], plan: Plan) -> list[FileS
     """Return the source of each file, with the columns that form groups, or those of a search."""
     from calcheck.cli.study_commands import open_models
 
-    inputs = plan.paged or (plan.answer is not None and bool(given["inputs"] or given["embedding"]))
+    inputs = plan.answer is not None
     grouped = plan.answer.along([plan.answer.groups]) if plan.answer is not None and plan.answer.groups else []
     if plan.slices is None:
         return open_models(files, given, [*plan.metrics, *grouped], narrow=plan.narrow, inputs=inputs)

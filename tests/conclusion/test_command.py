@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import calcheck as library
+
 
 @pytest.fixture
 def narrow(tmp_path):
@@ -24,6 +26,18 @@ FEW = ("--metrics", "bias,coverage,zms,pit,ence", "--no-bootstrap")
 
 def test_a_file_is_evaluated_without_naming_a_command(calcheck, narrow):
     assert calcheck(narrow, *FEW).out == calcheck("evaluate", narrow, *FEW).out
+
+
+def test_the_answer_uses_an_embedding_that_is_found_by_its_name_whatever_metrics_are_asked_for(calcheck, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(100, 2))
+    frame = pd.DataFrame({"y": np.sign(x[:, 0]) + rng.normal(size=100), "mean": 0.0, "std": 1.4, "embedding": list(x)})
+    frame.to_parquet(tmp_path / "a.parquet")
+    options = ("--metrics", "zms", "--format", "json")
+    found = json.loads(calcheck("evaluate", tmp_path / "a.parquet", *options).out)["conclusion"]
+    assert (found["answer"], found["effects"][-1]["topic"]) == ("no", "inputs")
+    assert calcheck("check", tmp_path / "a.parquet", "--fail-on", "answer == no").code == 1
+    assert library.evaluate(frame, "zms", replicates=59, resamples=0).conclusion.answer == "no"
 
 
 @pytest.mark.parametrize("name", ["missing.csv", "folder/", "*.parquet"])
