@@ -221,7 +221,15 @@ def test_one_of_several_targets_is_chosen_in_every_study(calcheck, file, command
 
 
 def test_what_needs_one_target_names_the_option_that_chooses_it(calcheck, file):
-    for command in (("zms",), ("prune",), ("reject",), ("recalibrate",), ("slices",), ("monitor", "--time", "b")):
+    for command in (
+        ("zms",),
+        ("prune",),
+        ("reject",),
+        ("recalibrate",),
+        ("slices",),
+        ("monitor", "--time", "b"),
+        ("slices", "--by", "a"),
+    ):
         assert "pass --only TARGET" in calcheck(command[0], file, *command[1:]).refused()
     assert "--only takes one of the targets y_1, y_2, got 'y'" in calcheck("zms", file, "--only", "y").refused()
 

@@ -294,6 +294,8 @@ class _Groups:
         self.rows = source.predictions()
         if not by:
             raise OptionError("there are no columns to form groups: name at least one")
+        if self.rows.predictive is not None and self.rows.predictive.targets > 1:
+            raise DataError("groups are judged by one target: pass --only TARGET for one of several")
         self.columns = cut_columns(source, [cut.resolve(self.rows.columns) for cut in by])
         self.partitions = partitions(self.columns, cross=cross)
         self.groups: list[_Group] = []
