@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import calcheck as library
+from calcheck.conclusion import combine
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.joint import Independent, JointGaussian
 from calcheck.distributions.row_random import RowRandom
@@ -18,6 +20,8 @@ from calcheck.metrics import METRICS
 from calcheck.metrics._targets import DependenceFactor
 from calcheck.outputs import evaluate_outputs
 from calcheck.predictions import InMemory, Predictions
+from calcheck.render.screen import screen_answer
+from calcheck.report.conclusion import Effect
 from calcheck.statistics.multivariate import predicted_correlations, rank_scores
 
 N = 300
@@ -169,6 +173,33 @@ def test_the_answer_has_a_line_for_each_target_and_the_report_a_table(calcheck, 
     assert "correlation  y_1 and y_2 have a correlation of" in shown
     assert " ".join(shown.replace("\\", "").split()).count(f"test calcheck evaluate {file} --only y_2") == 1
     assert len(re.findall("^zms ", calcheck("evaluate", file, "--table").out, re.MULTILINE)) == 2
+
+
+def test_the_first_line_names_wrong_targets_and_their_correlation():
+    report = evaluate_outputs(InMemory(forecasts(correlation=0.8, factor=5 / 3)), (), run=RUN, answer=Answer())
+    told = screen_answer(report, report.conclusion)
+    assert told.answer.after == ": y_2 and correlation"
+    assert "inputs: --inputs or --embedding" in dict(told.effects)["untested"].text
+
+
+def test_an_answer_whose_correlation_has_no_test_holds_as_far_as_tested():
+    untested = Effect(topic="correlation", text="not tested")
+    report = evaluate_outputs(InMemory(forecasts(n=3_000)), (), run=RUN, answer=Answer(local=False))
+    parts = {
+        name: replace(each, conclusion=replace(each.conclusion, qualifiers=()))
+        for name, each in report.of_outputs().items()
+    }
+    assert combine(report, parts, untested, None, 0.2).conclusion.qualifiers == ("as-tested",)
+
+
+def test_states_have_one_answer_about_the_worst_target(calcheck, file, tmp_path):
+    words, state = "size and bias are those of the worst target", tmp_path / "two.npz"
+    options = ("--metrics", "nll", "--save-state", state)
+    shown = [
+        " ".join(calcheck("evaluate", *each).out.split())
+        for each in ((file, "--only", "y_2", *options), (file, *options), (state, "--table"))
+    ]
+    assert [words in each for each in shown] == [False, True, True]
 
 
 def test_json_has_the_answer_of_each_target_and_is_read_again(calcheck, file, tmp_path):

@@ -36,7 +36,7 @@ class MergeOptions:
     )
 
 
-OF_REPORTS = ("fail_on", "warn_on", "exit_zero", "brief", "summary", "names")
+OF_REPORTS = ("fail_on", "warn_on", "exit_zero", "brief", "table", "summary", "names")
 """Options that need a report only, which merged states have, too."""
 
 

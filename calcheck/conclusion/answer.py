@@ -80,12 +80,13 @@ def combine(
         effect = replace(effect, within=False if is_wrong(own, tolerance, alpha, inside=inside) else inside or None)
         needed += [] if inside else [rows_needed(hull, report.input.n, tolerance)]
     answers = {each.answer for each in concluded}
+    qualifiers = [word for each in concluded for word in each.qualifiers] + ["as-tested"] * (limits is None)
     is_no = "no" in answers or effect.within is False
     is_yes = answers == {"yes"} and inside and not is_no
     known = [each for each in needed if each is not None]
     conclusion = Conclusion(
         answer="no" if is_no else "yes" if is_yes else "not-shown",
-        qualifiers=tuple(dict.fromkeys(word for each in concluded for word in each.qualifiers)) if is_yes else (),
+        qualifiers=tuple(dict.fromkeys(qualifiers)) if is_yes else (),
         tolerance=first.tolerance,
         level=first.level,
         rows_needed=max(known) if known and len(known) == len(needed) and not is_no else None,
@@ -103,7 +104,7 @@ def _output(name: str, report: Report) -> OutputConclusion:
 
 
 def with_hint(report: Report, hint: str) -> Report:
-    """Return a report whose conclusion says how targets may have been observed; unchanged without a hint."""
+    """Return a report whose conclusion has a hint about its targets; unchanged without a hint."""
     if report.conclusion is None or not hint:
         return report
     effects = (*report.conclusion.effects, Effect(topic="targets", text=hint))

@@ -394,11 +394,12 @@ def percent_of_sets(power: Power) -> str:
     return percent(round(share, 2))
 
 
-def power_tables(conclusion: Conclusion) -> Iterator[Table]:
+def power_tables(conclusion: Answered) -> Iterator[Table]:
     """Yield the table of what the rows could have shown, if faults were simulated."""
+    title = "What these rows could have shown" + (f" about {name}" if (name := getattr(conclusion, "name", "")) else "")
     rows = tuple(row_of(each.text, percent_of_sets(each)) for each in conclusion.power if each.sets)
     if rows:
-        yield Table((Column("fault"), Column("answer no", "right")), rows, "What these rows could have shown")
+        yield Table((Column("fault"), Column("answer no", "right")), rows, title)
 
 
 def _emphasis(effect: Effect) -> Emphasis:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TypeAlias
 
 from calcheck.core.number_text import p_text, percent
@@ -40,7 +41,8 @@ def _blocks(report: Report, *, brief: bool, named: bool) -> Iterator[document.Bl
         yield document.gates_table(report.gates)
     if conclusion is not None:
         yield screen_answer(report, conclusion)
-        yield from document.power_tables(conclusion)
+        for each in (conclusion, *conclusion.outputs):
+            yield from document.power_tables(each)
     yield from document.note_blocks(document.doubts(report))
     if brief and conclusion is not None:
         return
@@ -73,7 +75,7 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
         lines += _region_lines(report.region, report.input.n, tolerance)
     lines += _limits_lines(report, conclusion)
     after = document.terms(conclusion)
-    if wrong and (leading := _leading(wrong[0])):
+    if wrong and not conclusion.outputs and (leading := _leading(wrong[0])):
         after = f": {leading}"
     told = document.answer_cell(conclusion, after)
     return Answer(document.QUESTION, told, tuple(lines), conclusion.next)
@@ -279,7 +281,8 @@ def _limits_lines(report: Report, conclusion: Conclusion) -> Iterator[tuple[str,
     if shown := [each for each in conclusion.power if each.sets is None]:
         told = ", ".join(f"{each.text}: {document.percent_of_sets(each)}" for each in shown)
         yield "shows", Cell(f"{told} of data sets", "none")
-    reasons = {each.topic: each.text.removeprefix(UNTESTED) for each in conclusion.effects if _is_untested(each)}
+    effects = chain(conclusion.effects, *(each.effects for each in conclusion.outputs))
+    reasons = {each.topic: each.text.removeprefix(UNTESTED) for each in effects if _is_untested(each)}
     untested = [f"{topic}: {reason.removeprefix('pass ')}" for topic, reason in reasons.items()]
     if not report.has_dependent_rows:
         untested.append("dependence: --time or --cluster")

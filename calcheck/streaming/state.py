@@ -16,6 +16,7 @@ from calcheck.inference.null_distribution import FEW_REPLICATES, batch_replicate
 from calcheck.inference.p_values_and_verdicts import NO_REPLICATES, StatedShape, basis_of, overall_verdict
 from calcheck.io.column_roles import OBSERVED
 from calcheck.metrics import METRICS
+from calcheck.metrics._targets import TARGET
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Input, Report, Skipped
@@ -27,6 +28,10 @@ from calcheck.typing import AnyArray
 Arrays = Mapping[str, AnyArray]
 OF_INTERVALS = "cannot be computed in batches for prediction intervals. Use --subsample"
 IN_MEMORY = "needs rows in memory: pass the file with --subsample"
+OF_WORST_TARGET = (
+    "size and bias are those of the worst target, with limits that contain those of all, and the correlation is not"
+    " tested: for the answer about each target, pass the file with --subsample or --only TARGET"
+)
 NOTICED_ROWS = 20_000  # First rows by which the dependence of rows is noticed
 SIMPLE = ("skipped", "warnings", "replicates", "stated", "noticed", "requested")
 """Fields that are JSON in the header of a file."""
@@ -277,7 +282,12 @@ def report_from_state(state: State, run: Run, *, answer: Answer | None = None) -
         overall=overall_verdict(found, run.confidence, judged=noticed is None),
     )
     untested = Skipped(metric="local-scale", code="inapplicable", reason=IN_MEMORY)
-    return report if answer is None else answer.concluded(report, [*behind, untested], run)
+    if answer is None:
+        return report
+    from calcheck.conclusion.answer import with_hint
+
+    several = any(name.startswith(TARGET) for each in behind for name in each.rows.fixed)
+    return with_hint(answer.concluded(report, [*behind, untested], run), OF_WORST_TARGET if several else "")
 
 
 def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> FittedMetric[Metric[Any]]:
