@@ -28,7 +28,7 @@ def test_a_file_is_evaluated_without_naming_a_command(calcheck, narrow):
     assert calcheck(narrow, *FEW).out == calcheck("evaluate", narrow, *FEW).out
 
 
-def test_the_answer_uses_an_embedding_that_is_found_by_its_name_whatever_metrics_are_asked_for(calcheck, tmp_path):
+def test_the_answer_uses_an_embedding_that_is_found_by_its_name_with_any_choice_of_metrics(calcheck, tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(100, 2))
     frame = pd.DataFrame({"y": np.sign(x[:, 0]) + rng.normal(size=100), "mean": 0.0, "std": 1.4, "embedding": list(x)})
