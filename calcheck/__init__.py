@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from calcheck.io import read
     from calcheck.metrics import METRICS
     from calcheck.predictions import InMemory, Predictions
-    from calcheck.report import Report
+    from calcheck.reports import Report
     from calcheck.storage.prediction_files import write
 
 __all__ = [
@@ -64,7 +64,7 @@ MODULES = {
     "InMemory": "calcheck.predictions",
     "InteractiveReport": "calcheck.api.notebook_report",
     "Predictions": "calcheck.predictions",
-    "Report": "calcheck.report",
+    "Report": "calcheck.reports",
     "assert_calibrated": "calcheck.api.functions",
     "check": "calcheck.api.functions",
     "compare": "calcheck.api.functions",

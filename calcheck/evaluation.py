@@ -35,8 +35,8 @@ from calcheck.metrics.base import (
     stated_levels,
 )
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
-from calcheck.report import Inference, Report, Result, Skipped
-from calcheck.report.conclusion import Power, WorstRegion
+from calcheck.reports import Inference, Report, Result, Skipped
+from calcheck.reports.conclusion import Power, WorstRegion
 from calcheck.typing import Mask, Values
 
 if TYPE_CHECKING:

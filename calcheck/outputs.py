@@ -15,8 +15,8 @@ from calcheck.inference.p_values_and_verdicts import topic_p_values
 from calcheck.metrics._targets import DependenceFactor
 from calcheck.metrics.base import Metric
 from calcheck.predictions import MappedSource, Source
-from calcheck.report import Report, Skipped, rejects
-from calcheck.report.conclusion import Effect
+from calcheck.reports import Report, Skipped, rejects
+from calcheck.reports.conclusion import Effect
 
 Sinks = Callable[[str], tuple[Sink | None, PlaceSink | None]]
 TOGETHER = ""  # Name of all targets together

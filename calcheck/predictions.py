@@ -19,7 +19,7 @@ from calcheck.distributions import Predictive
 from calcheck.distributions.base import REPEATED
 from calcheck.distributions.row_random import bottom_k, hash_rows, mix, occurrences
 from calcheck.errors import DataError, Message, ValuesError
-from calcheck.report import Input
+from calcheck.reports import Input
 from calcheck.typing import AnyArray, Floats, Indices, Mask, Values
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ import pandas as pd
 from calcheck import recalibrate
 from calcheck.charts.image_files import draw
 from calcheck.charts.picture import Axis, Line, Panel, Picture, Rule
-from calcheck.report import Report
+from calcheck.reports import Report
 
 FITTED, TESTED = 10_000, 2000
 METHODS = {"pit": "after isotonic recalibration", "local": "after scaling of the variance"}

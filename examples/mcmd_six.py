@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from calcheck.charts.image_files import draw
 from calcheck.charts.picture import Picture
 from calcheck.render.metric_pictures import metric_pictures
-from calcheck.report import Report
+from calcheck.reports import Report
 from calcheck.storage.report_json import read_report
 
 ROWS, OTHER_ROWS, SEED = 500, 600, 0

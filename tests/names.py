@@ -16,9 +16,9 @@ REFUSED = frozenset(
 
 EXCEPTIONS: dict[str, str] = {
     "calcheck.studies.gate.rules.Comparison.left": "the operand before the operator, beside `operator` and `right`",
-    "calcheck.report.Gate.judged": "the opposite of the outcome `not judged`, beside `passed` in the JSON report",
-    "calcheck.report.conclusion.Effect.within": "the standard word beside a tolerance, in the JSON report and in rules",
-    "calcheck.report.conclusion.WidthFactor.within": "the same",
+    "calcheck.reports.Gate.judged": "the opposite of the outcome `not judged`, beside `passed` in the JSON report",
+    "calcheck.reports.conclusion.Effect.within": "the word beside a tolerance, in the JSON report and in rules",
+    "calcheck.reports.conclusion.WidthFactor.within": "the same",
     "calcheck.conclusion.decision.Decision.within": "the same, of each estimate",
 }
 """Qualified names that are such a word, and the reason why each is the right name."""

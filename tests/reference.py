@@ -32,7 +32,7 @@ from calcheck.models.report_difference import Diff
 from calcheck.options import flag_of, options_of
 from calcheck.recalibration.corrections import AnyStep
 from calcheck.recalibration.methods import RecalibrationMap
-from calcheck.report import Report, Result
+from calcheck.reports import Report, Result
 from calcheck.storage.prediction_files import WRITERS
 from calcheck.storage.schema import diff_schema, map_schema, report_schema
 from calcheck.streaming.metric_accumulators import accumulator_of
@@ -666,7 +666,7 @@ def _described(owner):
     for base in owner.__mro__:
         if dataclasses.is_dataclass(base):
             found = _commented(base) | found
-    same = {name: text for name, text in found.items() if text.startswith("As in :class:`calcheck.report.Result`")}
+    same = {name: text for name, text in found.items() if text.startswith("As in :class:`calcheck.reports.Result`")}
     return found | {name: _described(Result)[name] for name in same if name in _described(Result)}
 
 

@@ -21,7 +21,7 @@ from calcheck.metrics._targets import DependenceFactor
 from calcheck.outputs import evaluate_outputs
 from calcheck.predictions import InMemory, Predictions
 from calcheck.render.screen import screen_answer
-from calcheck.report.conclusion import Effect
+from calcheck.reports.conclusion import Effect
 from calcheck.statistics.multivariate import predicted_correlations, rank_scores
 
 N = 300

@@ -21,7 +21,7 @@ from calcheck.metrics.base import Metric
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.numbers_and_notes import skip_reasons
-from calcheck.report import Report
+from calcheck.reports import Report
 
 AnyMetric: TypeAlias = Metric[Any]
 OptionsT = TypeVar("OptionsT")

@@ -27,7 +27,7 @@ from calcheck.render.document import Document, report_document
 from calcheck.render.html import render, render_fragment
 from calcheck.render.metric_pictures import answer_picture, metric_picture, metric_pictures
 from calcheck.render.screen import screen_document
-from calcheck.report import Report, Result
+from calcheck.reports import Report, Result
 from calcheck.storage.atomic_write import write_bytes, write_text
 from calcheck.studies.page.document import EvaluatedRows, ModelReport, model_report, page_of
 from calcheck.typing import AnyArray, Indices

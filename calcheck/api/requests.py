@@ -21,7 +21,7 @@ from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import with_level
 from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.report import Report, Skipped
+from calcheck.reports import Report, Skipped
 from calcheck.studies import STUDIES, Request
 from calcheck.studies.options import AnswerOptions, WeightOptions
 from calcheck.typing import AnyArray

@@ -13,7 +13,7 @@ from calcheck.cli.typer_options import build
 from calcheck.errors import CalcheckError, DataError, FileError, MissingFileError, OptionError
 from calcheck.execution.run import Run
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
-from calcheck.report import Gate, Inference, Level, Report, Result
+from calcheck.reports import Gate, Inference, Level, Report, Result
 from calcheck.studies.gate.rules import Rule, parse
 from calcheck.studies.options import AgainstOptions, RefitOptions, RowOptions, RuleOptions, ToleranceOptions
 

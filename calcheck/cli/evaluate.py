@@ -24,7 +24,7 @@ from calcheck.render import FORMATS, PAGE, render
 from calcheck.render.document import Document, report_document
 from calcheck.render.numbers_and_notes import skip_reasons
 from calcheck.render.screen import screen_document
-from calcheck.report import Report, Skipped
+from calcheck.reports import Report, Skipped
 from calcheck.studies import STUDIES, Group, group
 from calcheck.studies import options as study_options
 from calcheck.typing import Mask

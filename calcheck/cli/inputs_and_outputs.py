@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from calcheck.models.report_difference import Diff
     from calcheck.predictions import Predictions
     from calcheck.render.document import Document
-    from calcheck.report import Report, Skipped
+    from calcheck.reports import Report, Skipped
 
 STDIN = "-"
 STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})

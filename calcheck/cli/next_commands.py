@@ -15,8 +15,8 @@ from calcheck.options import options_of
 
 if TYPE_CHECKING:
     from calcheck.io.file_source import FileSource
-    from calcheck.report import Report
-    from calcheck.report.conclusion import Effect, Topic
+    from calcheck.reports import Report
+    from calcheck.reports.conclusion import Effect, Topic
 
 BY_TOPIC: dict[Topic, tuple[str, ...]] = {
     "size": ("lzms", "stratified-coverage", "coverage"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calcheck.execution.dask import Cluster
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.report import Report
+    from calcheck.reports import Report
     from calcheck.storage.archives import FileCheckpoint
     from calcheck.streaming.state import State
 

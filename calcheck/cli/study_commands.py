@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.models.alignment import Model
     from calcheck.predictions import Predictions
-    from calcheck.report import Report, Skipped
+    from calcheck.reports import Report, Skipped
 
 OPTION_NAME = "[a-z][a-z_-]*"
 

@@ -8,8 +8,8 @@ from typing import Any
 from calcheck.conclusion.decision import Estimate, decide, is_inside, is_wrong, rows_needed
 from calcheck.conclusion.effects import SCALE, WIDTH, Key, Measured
 from calcheck.core.number_text import format_p
-from calcheck.report import Report, Result, Skipped
-from calcheck.report.conclusion import Answered, Conclusion, Effect, OutputConclusion
+from calcheck.reports import Report, Result, Skipped
+from calcheck.reports.conclusion import Answered, Conclusion, Effect, OutputConclusion
 
 UNTESTED = "not tested: pass --inputs or --embedding"
 CONFIDENCE = 0.95  # Of reports that do not state theirs

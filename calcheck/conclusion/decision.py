@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from calcheck.report import TIED
-from calcheck.report.conclusion import Qualifier, Topic
+from calcheck.reports import TIED
+from calcheck.reports.conclusion import Qualifier, Topic
 
 AVERAGE: tuple[Topic, ...] = ("size", "bias", "correlation")  # Topics about all rows together, which decide about yes
 LOCAL: tuple[Topic, ...] = ("ranking", "inputs", "time", "groups")

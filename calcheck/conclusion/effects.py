@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from calcheck import result_details as details
 from calcheck.conclusion.decision import LOCAL, Estimate, is_inside
 from calcheck.core.number_text import format_p, percent
-from calcheck.report import Report, Result
-from calcheck.report.conclusion import Effect, Kind, Topic, WidthFactor
+from calcheck.reports import Report, Result
+from calcheck.reports.conclusion import Effect, Kind, Topic, WidthFactor
 
 Key = tuple[Topic, Kind | None]
 WIDTH, BIAS, SCALE = "width-factor", "standardized-bias", "local-scale"

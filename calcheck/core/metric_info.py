@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
-from calcheck.report import Alternative, Orientation, Result
-from calcheck.report.conclusion import Direction
+from calcheck.reports import Alternative, Orientation, Result
+from calcheck.reports.conclusion import Direction
 from calcheck.result_details import Details, FieldTree, field_tree
 
 Need = Literal["y", "predictive", "x"]

@@ -31,7 +31,7 @@ from calcheck.inference.intervals import (
 )
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.inference.p_values_and_verdicts import zeta
-from calcheck.report import rejects
+from calcheck.reports import rejects
 from calcheck.statistics.groups import MeanTerm
 from calcheck.typing import Indices, Mask, Values
 

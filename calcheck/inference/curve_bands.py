@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calcheck.predictions import Predictions
-from calcheck.report import TIED, Alternative, Curve, CurveName, cannot_reject
+from calcheck.reports import TIED, Alternative, Curve, CurveName, cannot_reject
 from calcheck.statistics.binning import NUMBERS, sort_keys
 from calcheck.statistics.curves import CurveBins, bins_along, bins_along_values, cells_along, curve_of, plain
 from calcheck.typing import Values

@@ -20,7 +20,7 @@ from typing import (
     runtime_checkable,
 )
 
-from calcheck.report import Inference
+from calcheck.reports import Inference
 
 if TYPE_CHECKING:
     from calcheck.core.metric_info import MetricInfo
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.curve_bands import CurveBands
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative, Curve
-    from calcheck.report.conclusion import Direction
+    from calcheck.reports import Alternative, Curve
+    from calcheck.reports.conclusion import Direction
     from calcheck.statistics.groups import Means, MeanTerm
     from calcheck.typing import AnyArray, Indices, Values
 

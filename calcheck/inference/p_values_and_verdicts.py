@@ -20,7 +20,7 @@ from calcheck.inference.metric_protocol import (
     RowResults,
     implements,
 )
-from calcheck.report import TIED, Alternative, Inference, Overall, Verdict, cannot_reject, rejects
+from calcheck.reports import TIED, Alternative, Inference, Overall, Verdict, cannot_reject, rejects
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive

@@ -19,7 +19,7 @@ from calcheck.inference import intervals
 from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co, RowResults
 from calcheck.inference.null_distribution import dependence_reason
 from calcheck.predictions import Predictions
-from calcheck.report import Inference
+from calcheck.reports import Inference
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.typing import Mask, Values
 

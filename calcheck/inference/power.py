@@ -9,7 +9,7 @@ from numpy.random import Generator
 
 from calcheck.core import sc
 from calcheck.predictions import Predictions
-from calcheck.report.conclusion import Power
+from calcheck.reports.conclusion import Power
 from calcheck.statistics.zscores import spreads
 from calcheck.typing import Values
 

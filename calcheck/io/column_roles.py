@@ -16,7 +16,7 @@ from calcheck.distributions.continuous import AssumedGaussian, StudentT
 from calcheck.distributions.quantiles import Intervals
 from calcheck.errors import DataError, ValuesError
 from calcheck.io.arrow_columns import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
-from calcheck.report import FileRole
+from calcheck.reports import FileRole
 from calcheck.typing import AnyArray, Floats, Values
 
 if TYPE_CHECKING:

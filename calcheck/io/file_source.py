@@ -23,7 +23,7 @@ from calcheck.io.long_layouts import explode, pivot_long
 from calcheck.io.naming_schemes import LONG, NESTED, ColumnIndex, Nested, forms_of, unclear_spreads
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
 from calcheck.predictions import HasInfo, Predictions, Source, first_rows
-from calcheck.report import FileRole, Input, InputFile
+from calcheck.reports import FileRole, Input, InputFile
 
 MAX_COLUMNS = 3  # Maximum columns to try
 

@@ -12,7 +12,7 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.metrics._lazy import groups, multivariate, np, order_statistics
 from calcheck.metrics.base import Metric
-from calcheck.report import rejects
+from calcheck.reports import rejects
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters

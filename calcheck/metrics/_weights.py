@@ -11,12 +11,12 @@ from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.metric_protocol import HasNullStatistic, HasQuickStatistic, RowResults
 from calcheck.metrics._lazy import groups, np
 from calcheck.metrics.base import FIXED, WEIGHT, Metric, RowMetric
-from calcheck.report import Skipped
+from calcheck.reports import Skipped
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.predictions import Predictions, Source
-    from calcheck.report.conclusion import Direction
+    from calcheck.reports.conclusion import Direction
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 

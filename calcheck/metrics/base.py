@@ -20,13 +20,13 @@ from calcheck.options import (
     require_levels_option,
     require_share_option,
 )
-from calcheck.report import Alternative, Curve, Inference, Result
+from calcheck.reports import Alternative, Curve, Inference, Result
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
     from calcheck.predictions import Predictions, Source
-    from calcheck.report.conclusion import Direction
+    from calcheck.reports.conclusion import Direction
     from calcheck.result_details import BinnedDetails, StratifiedCoverageDetails
     from calcheck.statistics.binning import Binning
     from calcheck.statistics.groups import Means, MeanTerm

@@ -14,7 +14,7 @@ from calcheck.result_details import ConfidenceCurveDetails, RemovalPoint
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
-    from calcheck.report import Curve
+    from calcheck.reports import Curve
     from calcheck.statistics.groups import Groups, Means
     from calcheck.typing import AnyArray, Values
 

@@ -12,7 +12,7 @@ from calcheck.inference.metric_protocol import CurveData, IntervalInference, Row
 from calcheck.metrics._lazy import binning, coverage, curves, groups, np, zscores
 from calcheck.metrics.base import BinnedMetric, LevelOption, MeanMetric, has_interval, stated_levels
 from calcheck.options import option
-from calcheck.report import WIDTH, Alternative, Curve, Verdict
+from calcheck.reports import WIDTH, Alternative, Curve, Verdict
 from calcheck.result_details import CoverageDetails, OtherLevel, StratifiedCoverageDetails
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from calcheck.result_details import (
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
-    from calcheck.report import Curve
+    from calcheck.reports import Curve
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 

@@ -17,8 +17,8 @@ from calcheck.result_details import EceDetails
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Curve
-    from calcheck.report.conclusion import Direction
+    from calcheck.reports import Curve
+    from calcheck.reports.conclusion import Direction
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 

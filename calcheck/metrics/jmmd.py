@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from calcheck.mmd.quadratic_forms import GramSums
     from calcheck.mmd.two_samples import SampleDistance
     from calcheck.predictions import Source
-    from calcheck.report import Alternative
+    from calcheck.reports import Alternative
 
 FEW_DRAWS = 8  # maximum draws per row at which exact pair sums cost less than features
 

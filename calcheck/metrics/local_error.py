@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Curve
+    from calcheck.reports import Curve
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 

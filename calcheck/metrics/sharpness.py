@@ -13,7 +13,7 @@ from calcheck.metrics.base import LevelOption, MeanMetric, RowMetric
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
-    from calcheck.report import Curve
+    from calcheck.reports import Curve
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 

@@ -13,7 +13,7 @@ from calcheck.inference.metric_protocol import CurveData, RowResults
 from calcheck.metrics._lazy import binned_validity, curves, np, zscores
 from calcheck.metrics.base import BinnedMetric, LocalMetric, MeanMetric
 from calcheck.options import option
-from calcheck.report import SPREAD, Curve
+from calcheck.reports import SPREAD, Curve
 from calcheck.result_details import BinnedDetails, RceDetails, ValidBinsDetails, ZmsDetails
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from calcheck.core.number_text import p_text
-from calcheck.report import Result, rejects
-from calcheck.report.conclusion import BestModel, OtherModel
+from calcheck.reports import Result, rejects
+from calcheck.reports.conclusion import BestModel, OtherModel
 
 SCORES = ("crps", "nll", "wis", "interval-score", "pinball", "mae", "rmse")
 """Scores that decide which model is best, the first of them that is known."""

@@ -19,8 +19,8 @@ from calcheck.metrics.base import Metric
 from calcheck.models.alignment import Model, align_models, incomparable_reason
 from calcheck.models.best_model import SCORES, best_model
 from calcheck.predictions import Predictions, group_by_input
-from calcheck.report import Inference, Input, Orientation, Report, Result, Skipped, loss
-from calcheck.report.conclusion import BestModel
+from calcheck.reports import Inference, Input, Orientation, Report, Result, Skipped, loss
+from calcheck.reports.conclusion import BestModel
 
 Evaluated = dict[tuple[str, str], tuple[Predictions, RowResults]]
 DIGITS = 4  # significant digits of shown values; values that look equal count as ties

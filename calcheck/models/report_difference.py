@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calcheck.report import Report, Result, Verdict
+from calcheck.reports import Report, Result, Verdict
 
 Key = tuple[str, str, str, int]
 

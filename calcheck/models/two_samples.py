@@ -17,7 +17,7 @@ from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics._joint_mmd import SAMPLE
 from calcheck.metrics.base import Metric
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.report import Input, Report
+from calcheck.reports import Input, Report
 from calcheck.typing import AnyArray
 
 GRID = 200  # default number of evaluation points

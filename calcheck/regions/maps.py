@@ -25,7 +25,7 @@ from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition, column_values
 from calcheck.regions.scan import Deviations, Region
 from calcheck.regions.worst import rectangle
-from calcheck.report import Curve
+from calcheck.reports import Curve
 from calcheck.statistics.binning import Binning, middle_range
 from calcheck.statistics.groups import Groups, cells
 from calcheck.statistics.pit import levels_of, pit, share_of_row_below

@@ -16,7 +16,7 @@ from calcheck.statistics.groups import Groups, cells
 
 if TYPE_CHECKING:
     from calcheck.predictions import Source
-    from calcheck.report import Result
+    from calcheck.reports import Result
     from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Conditions = tuple[Condition, ...]

@@ -13,7 +13,7 @@ from calcheck.core import sc
 from calcheck.core.filter_conditions import Condition
 from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition
-from calcheck.report.conclusion import Direction
+from calcheck.reports.conclusion import Direction
 from calcheck.statistics.pit import mean_component, pit
 from calcheck.typing import Indices, Mask, Values
 

@@ -16,8 +16,8 @@ from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import Predictions, row_keys
 from calcheck.regions.partition import Partition, filter_options, label_of, shortest_number
 from calcheck.regions.scan import DIRECTIONS, Region, Scan, p_values_of, row_scores
-from calcheck.report import rejects
-from calcheck.report.conclusion import Direction, WorstRegion
+from calcheck.reports import rejects
+from calcheck.reports.conclusion import Direction, WorstRegion
 from calcheck.typing import Floats, Indices, Mask, Values
 
 MOST_ROWS = 4_096  # Rows that are searched; of more, a sample

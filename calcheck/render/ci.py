@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from calcheck.core.escaping import strip_control
 from calcheck.render.numbers_and_notes import describe_input, headline, outcome
-from calcheck.report import Gate, Level, Report
+from calcheck.reports import Gate, Level, Report
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as ET

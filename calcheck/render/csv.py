@@ -9,7 +9,7 @@ from typing import Any
 from calcheck.core.escaping import protect
 from calcheck.render.json import shared_fields
 from calcheck.render.numbers_and_notes import outcome
-from calcheck.report import Report
+from calcheck.reports import Report
 
 NUMBERS = (
     "value",

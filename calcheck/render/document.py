@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from calcheck.core.number_text import format_p, p_text, percent
 from calcheck.render import numbers_and_notes as words
-from calcheck.report import Gate, Input, Overall, Report, Result, rejects
-from calcheck.report.conclusion import Answered, Conclusion, Effect, OutputConclusion, Power
+from calcheck.reports import Gate, Input, Overall, Report, Result, rejects
+from calcheck.reports.conclusion import Answered, Conclusion, Effect, OutputConclusion, Power
 
 Emphasis = Literal["", "strong", "best", "second", "pass", "fail", "undecided", "none"]
 Mark = tuple[Literal["best", "second"], str]

@@ -5,7 +5,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from calcheck.report import Report
+from calcheck.reports import Report
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

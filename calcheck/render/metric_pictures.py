@@ -26,8 +26,8 @@ from calcheck.core.number_text import format_p, percent
 from calcheck.errors import DataError
 from calcheck.render.document import answer
 from calcheck.render.numbers_and_notes import ABSENT, is_withheld, name_with_unit, number, p_value
-from calcheck.report import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
-from calcheck.report.conclusion import Effect, WidthFactor
+from calcheck.reports import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
+from calcheck.reports.conclusion import Effect, WidthFactor
 
 NAN = float("nan")
 CLEAR = 4.0  # Deviation in standard errors that has the darkest color

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from calcheck.core.number_text import format_p
-from calcheck.report import Gate, Input, Report, Result, Skipped
+from calcheck.reports import Gate, Input, Report, Result, Skipped
 
 ABSENT = "–"
 REMOVED = "removed"  # The part of a slice that states the removed rows of a step

@@ -17,7 +17,7 @@ from calcheck.render.document import Block, Column, Document, Legend, Marks, Tab
 from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
 from calcheck.render.json import fields_of
 from calcheck.render.numbers_and_notes import number
-from calcheck.report import Report
+from calcheck.reports import Report
 
 ASSETS = Path(__file__).with_name("assets")
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"

@@ -10,8 +10,8 @@ from calcheck.core.number_text import p_text, percent
 from calcheck.render import document
 from calcheck.render.document import Answer, Cell, Document, Emphasis
 from calcheck.render.numbers_and_notes import ABSENT, describe_input
-from calcheck.report import Input, Report
-from calcheck.report.conclusion import Conclusion, Effect, WidthFactor, WorstRegion
+from calcheck.reports import Input, Report
+from calcheck.reports.conclusion import Conclusion, Effect, WidthFactor, WorstRegion
 
 HALF, LIMIT = 6, 3  # Characters of a bar from its center to its end, and to the tolerance
 NUMBERS = 26  # Characters of a number with its interval

@@ -12,7 +12,7 @@ from calcheck.core.metric_info import BINS
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
-from calcheck.report import SPREAD, WIDTH, Curve, CurveName
+from calcheck.reports import SPREAD, WIDTH, Curve, CurveName
 from calcheck.statistics.binning import DATES, NUMBERS, Binning, make_bins, middle_range, sort_keys
 from calcheck.statistics.groups import Groups, Means, cells
 from calcheck.statistics.zscores import central_interval, interval_widths, medians, spreads

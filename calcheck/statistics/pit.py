@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.predictions import Predictions
-from calcheck.report.conclusion import Direction
+from calcheck.reports.conclusion import Direction
 from calcheck.statistics.groups import PART, Groups, MeanTerm, TieGroups, digitize
 from calcheck.statistics.zscores import targets
 from calcheck.typing import Indices, Values

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union, get_args, get_o
 from calcheck.core.escaping import extract, is_page
 from calcheck.errors import FileError
 from calcheck.io.files import File
-from calcheck.report import SCHEMA_VERSION, Report
+from calcheck.reports import SCHEMA_VERSION, Report
 from calcheck.storage.atomic_write import write_text
 
 if TYPE_CHECKING:

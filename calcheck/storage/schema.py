@@ -10,7 +10,7 @@ from calcheck.metrics.base import Metric
 from calcheck.models.report_difference import DIFF_SCHEMA_VERSION, Diff
 from calcheck.options import options_of
 from calcheck.recalibration.methods import RecalibrationMap
-from calcheck.report import SCHEMA_VERSION, Report, Result
+from calcheck.reports import SCHEMA_VERSION, Report, Result
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -19,7 +19,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics._targets import TARGET
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.report import Input, Report, Skipped
+from calcheck.reports import Input, Report, Skipped
 from calcheck.storage import archives
 from calcheck.streaming import metric_accumulators
 from calcheck.streaming.accumulators import BatchedSource, ColumnStore, MomentSums, Sums, with_row_numbers

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from calcheck.models.alignment import Model
     from calcheck.predictions import Predictions
     from calcheck.render.document import Document
-    from calcheck.report import Report, Skipped
+    from calcheck.reports import Report, Skipped
     from calcheck.typing import AnyArray
 
 OptionsT = TypeVar("OptionsT")
@@ -231,7 +231,7 @@ class Study:
     def pictures_of(self, report: Report, *found: Any) -> Sequence[Picture]:
         """Return the pictures of a report of this study."""
         from calcheck.render.metric_pictures import metric_pictures
-        from calcheck.report import Report
+        from calcheck.reports import Report
 
         if self.picture:
             drawn = self.function(self.picture)(report, *found)

@@ -21,7 +21,7 @@ from calcheck.io.column_names import ColumnOptions
 from calcheck.io.python_arguments import SYNONYMS, ColumnArguments
 from calcheck.render.csv import NUMBERS
 from calcheck.render.json import render_json as to_json
-from calcheck.report import Report
+from calcheck.reports import Report
 
 ROOT = Path(__file__).parents[2]
 DIABETES = str(ROOT / "examples" / "diabetes.parquet")

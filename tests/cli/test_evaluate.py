@@ -18,7 +18,7 @@ from calcheck.render.csv import render_csv
 from calcheck.render.document import Paragraph, report_document
 from calcheck.render.markdown import escape
 from calcheck.render.metric_pictures import report_picture
-from calcheck.report import Input, InputFile, Overall, Report, Result, Skipped
+from calcheck.reports import Input, InputFile, Overall, Report, Result, Skipped
 from calcheck.storage.report_json import read_report
 from tests.helpers.files import columns, table, write
 from tests.helpers.schemas import validate

@@ -8,7 +8,7 @@ from scipy import stats
 
 from calcheck.conclusion import conclude, key_of
 from calcheck.conclusion.effects import error_exponent
-from calcheck.report import Input, Overall, Report, Result, Skipped
+from calcheck.reports import Input, Overall, Report, Result, Skipped
 
 UNIFORM = [100.0] * 20
 CURVE = [{"removed": 0.0, "error": 0.8, "oracle": 0.8}, {"removed": 0.2, "error": 0.7, "oracle": 0.5}]

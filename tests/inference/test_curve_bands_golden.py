@@ -19,7 +19,7 @@ from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.report import Curve
+from calcheck.reports import Curve
 from tests.helpers import simulations
 from tests.helpers.families import calibrated, samples
 

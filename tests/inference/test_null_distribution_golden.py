@@ -18,7 +18,7 @@ from calcheck.inference.null_distribution import NullSimulator, needs_replicates
 from calcheck.inference.p_values_and_verdicts import compare_with_null, is_open, p_value, p_value_error
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.report import Inference
+from calcheck.reports import Inference
 from tests.helpers.families import FAMILIES, calibrated
 from tests.helpers.shorthand import texts
 from tests.helpers.simulations import sets, slow

@@ -17,7 +17,7 @@ from calcheck.inference.p_values_and_verdicts import (
     with_adjusted,
 )
 from calcheck.metrics import METRICS
-from calcheck.report import Inference
+from calcheck.reports import Inference
 from tests.helpers.simulations import band, sets
 
 

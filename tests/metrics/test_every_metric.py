@@ -33,7 +33,7 @@ from calcheck.inference.bootstrap import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions
-from calcheck.report import Result
+from calcheck.reports import Result
 from tests.helpers.families import FAMILIES, calibrated
 from tests.helpers.shorthand import rows_of
 from tests.helpers.simulations import pairs, slow

@@ -16,7 +16,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Cut
 from calcheck.render.document import describe_overall, overview
 from calcheck.render.json import render_json
-from calcheck.report import Overall
+from calcheck.reports import Overall
 from calcheck.statistics.scores import are_impossible
 from calcheck.streaming.state import accumulate, merge, report_from_state
 from calcheck.studies.compare.study import trend

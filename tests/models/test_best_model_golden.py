@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import calcheck as library
 from calcheck.models.best_model import best_model, holm
-from calcheck.report import Result
+from calcheck.reports import Result
 
 N = 400
 

@@ -4,7 +4,7 @@ import pytest
 
 from calcheck.render import FORMATS, render
 from calcheck.render.document import DETAILS_LEGENDS, ZETA_LEGEND, legend_lines, report_document
-from calcheck.report import Gate, Input, InputFile, Report, Result
+from calcheck.reports import Gate, Input, InputFile, Report, Result
 
 DETAILS = {"dof": 12.5, "rejected": {"count": 3, "inputs": 40}}
 DOF, REJECTED = DETAILS_LEGENDS["dof"], DETAILS_LEGENDS["rejected"]

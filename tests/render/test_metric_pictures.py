@@ -16,8 +16,8 @@ from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.predictions import InMemory
 from calcheck.render.json import render_json
 from calcheck.render.metric_pictures import EXPECTED, PANELS, answer_picture, metric_picture, metric_pictures
-from calcheck.report import Curve, Report
-from calcheck.report.conclusion import Conclusion, Effect, WidthFactor
+from calcheck.reports import Curve, Report
+from calcheck.reports.conclusion import Conclusion, Effect, WidthFactor
 from calcheck.storage.report_json import from_json
 from tests.helpers.families import calibrated
 
@@ -169,7 +169,7 @@ def test_stored_reports_keep_their_curves():
 def test_every_curve_has_a_panel_and_every_picture_its_expectation():
     from typing import get_args
 
-    from calcheck.report import CurveName
+    from calcheck.reports import CurveName
 
     with_others = {"spread-intervals", "region", "worst", "oracle"}
     assert set(PANELS) == set(get_args(CurveName)) - with_others

@@ -15,7 +15,7 @@ from calcheck.errors import FileError, Message
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
-from calcheck.report import Skipped
+from calcheck.reports import Skipped
 from calcheck.storage.archives import FileCheckpoint, read_archive, to_arrays, write_archive
 from calcheck.streaming.state import accumulate, read_state, report_from_state, write_state
 from tests.helpers.families import calibrated

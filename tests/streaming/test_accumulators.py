@@ -12,7 +12,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.report import InputFile
+from calcheck.reports import InputFile
 from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.streaming.accumulators import Metadata, MomentSums, central_products
 from calcheck.streaming.metric_accumulators import accumulator_of

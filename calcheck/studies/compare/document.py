@@ -7,7 +7,7 @@ from typing import Any
 from calcheck.models.report_difference import Change, Diff, Unmatched
 from calcheck.render import document
 from calcheck.render.numbers_and_notes import ABSENT, interval, number, p_value, short, skipped_notes, unit
-from calcheck.report import Report, Result
+from calcheck.reports import Report, Result
 
 RANKS: dict[int, document.Emphasis] = {1: "best", 2: "second"}
 PARTS = {"miscalibration": "↓", "discrimination": "↑", "uncertainty": "", "score": "↓"}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from calcheck.charts.picture import Axis, Line, Panel, Picture, Points, Rule
 from calcheck.render.metric_pictures import curve, expected_marks, numbers
 from calcheck.render.numbers_and_notes import name_with_unit, results_by
-from calcheck.report import Report, Result
+from calcheck.reports import Report, Result
 from calcheck.studies.compare.document import decompositions, difference_name, is_difference, model_of, with_dataset
 
 BETTER = {"smaller": ", left is better", "larger": ", right is better"}

@@ -16,7 +16,7 @@ from calcheck.models.comparison import compare, compare_datasets, comparison_inp
 from calcheck.models.report_difference import Diff, diff
 from calcheck.predictions import Source
 from calcheck.render.numbers_and_notes import skip_reasons
-from calcheck.report import Report, Skipped, results_of, with_changes
+from calcheck.reports import Report, Skipped, results_of, with_changes
 from calcheck.storage.report_json import read_report
 from calcheck.studies import Request
 from calcheck.studies.compare.options import ComparisonOptions, TrendOptions

@@ -9,7 +9,7 @@ from calcheck.inference.paired_comparison import ModelPair, compare_pairs
 from calcheck.metrics.base import Metric
 from calcheck.models.alignment import Model
 from calcheck.models.comparison import evaluate_models, shared_clusters, targets
-from calcheck.report import Gate, Inference, Report, Result, loss
+from calcheck.reports import Gate, Inference, Report, Result, loss
 from calcheck.studies.gate.name_resolution import format_value, format_values
 
 RTOL = 0.05  # Default relative tolerance of a stored value
@@ -153,7 +153,7 @@ def loss_differences(
     """Return the report of the first model, and by metric the paired inference of the second loss minus the first.
 
     The loss of a metric whose ideal value is its reference or 0 is the distance from that value
-    (:func:`calcheck.report.loss`); references are held fixed. A metric without an interval of the difference has a
+    (:func:`calcheck.reports.loss`); references are held fixed. A metric without an interval of the difference has a
     p-value if a paired test of it is known.
     """
     few = replace(run, replicates=0 if run.replicates == 0 else None)

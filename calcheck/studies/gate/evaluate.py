@@ -9,8 +9,8 @@ from typing import Any, get_args
 from calcheck.conclusion.effects import are_within
 from calcheck.core.number_text import percent
 from calcheck.errors import OptionError
-from calcheck.report import Gate, Input, Level, Monitor, Overall, Report, Result, results_by_group
-from calcheck.report.conclusion import Qualifier
+from calcheck.reports import Gate, Input, Level, Monitor, Overall, Report, Result, results_by_group
+from calcheck.reports.conclusion import Qualifier
 from calcheck.studies.gate import rules
 from calcheck.studies.gate.name_resolution import (
     EFFECT_FIELDS,

@@ -6,8 +6,8 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 from calcheck.conclusion.decision import AVERAGE, LOCAL
 from calcheck.errors import Code, suggestion
-from calcheck.report import Input, Monitor, Overall, Result, Verdict
-from calcheck.report.conclusion import Conclusion, Kind, Qualifier, Topic
+from calcheck.reports import Input, Monitor, Overall, Result, Verdict
+from calcheck.reports.conclusion import Conclusion, Kind, Qualifier, Topic
 from calcheck.result_details import FieldTree
 from calcheck.studies.gate import rules
 

@@ -6,7 +6,7 @@ from calcheck.core.number_text import exponential
 from calcheck.render import document
 from calcheck.render.document import answer_to, gates_table
 from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number, results_by
-from calcheck.report import Report, Result
+from calcheck.reports import Report, Result
 
 QUESTION = "Can the uncertainties still be trusted?"
 MOST_WINDOWS = 40  # Maximum number of windows in a table

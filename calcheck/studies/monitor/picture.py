@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from calcheck.charts.picture import PERFECT, Axis, Intervals, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.render.metric_pictures import numbers
 from calcheck.render.numbers_and_notes import name_with_unit, results_by
-from calcheck.report import Monitor, Report, Result
+from calcheck.reports import Monitor, Report, Result
 from calcheck.studies.monitor.document import results_of
 
 MOST_WINDOWS = 1_000  # Maximum number of windows in the picture

@@ -14,7 +14,7 @@ from calcheck.execution.run import Run
 from calcheck.io.times import DATE_UNIT, Window
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric
-from calcheck.report import Input, Skipped
+from calcheck.reports import Input, Skipped
 from calcheck.statistics.groups import Means
 from calcheck.storage import archives
 from calcheck.storage.report_json import from_json

@@ -26,7 +26,7 @@ from calcheck.render import document as documents
 from calcheck.render import page
 from calcheck.render.metric_pictures import answer_picture, metric_picture
 from calcheck.render.numbers_and_notes import ABSENT, describe_input, notes, number, reasons
-from calcheck.report import Report
+from calcheck.reports import Report
 from calcheck.statistics.curves import FEW_ROWS, RowIntervals, row_intervals
 from calcheck.studies.page.picture import (
     group_picture,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from calcheck.render import document
 from calcheck.render.numbers_and_notes import ABSENT, interval, name_with_unit, notes, number, p_value, short
-from calcheck.report import Report, Result
+from calcheck.reports import Report, Result
 
 NONE = "none"
 BEFORE, AFTER = "before", "after"

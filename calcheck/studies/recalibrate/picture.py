@@ -11,7 +11,7 @@ from calcheck.render.numbers_and_notes import name_with_unit
 
 if TYPE_CHECKING:
     from calcheck.recalibration.methods import RecalibrationMap
-    from calcheck.report import Report, Result
+    from calcheck.reports import Report, Result
 
 
 def recalibration_picture(report: Report, found: RecalibrationMap) -> Picture:

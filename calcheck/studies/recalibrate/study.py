@@ -15,7 +15,7 @@ from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibration import methods as corrections
 from calcheck.recalibration.cross_validation import Candidate, CrossValidation, cross_validate, require_other_rows
 from calcheck.recalibration.features import require_single_target
-from calcheck.report import Inference, Report, Result, Skipped
+from calcheck.reports import Inference, Report, Result, Skipped
 from calcheck.storage.prediction_files import suffix_of, write_canonical
 from calcheck.storage.report_json import read_map, write_map
 from calcheck.studies import Answer, Request

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from calcheck.render.document import Block, Cell, Column, Table, marks_in, note_blocks, row_of, source
 from calcheck.render.numbers_and_notes import interval, name_with_unit, notes, number, p_value, results_by
-from calcheck.report import Report, Result
+from calcheck.reports import Report, Result
 
 RANDOM, AREA = "random", "area"  # values in the subsets of results
 

@@ -3,7 +3,7 @@
 from calcheck.charts.picture import Axis, Band, Mark, Panel, Picture
 from calcheck.render.metric_pictures import curve, expected_marks, numbers
 from calcheck.render.numbers_and_notes import name_with_unit, results_by
-from calcheck.report import Report
+from calcheck.reports import Report
 from calcheck.studies.reject.document import RANDOM, curve_results
 
 

@@ -23,7 +23,7 @@ from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.cce import Cce
 from calcheck.options import share_suggestion
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.report import Inference, Input, Report, Result, results_of, with_changes
+from calcheck.reports import Inference, Input, Report, Result, results_of, with_changes
 from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
 from calcheck.statistics.zscores import spreads
 from calcheck.studies import Request

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from calcheck.render import document, screen
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
 from calcheck.render.numbers_and_notes import ABSENT, interval, name_with_unit, notes, number, results_by
-from calcheck.report import Report, Result
+from calcheck.reports import Report, Result
 
 INDENT = "· "  # Spaces would collapse in HTML and Markdown
 TREE_LEGEND = (

@@ -37,8 +37,8 @@ from calcheck.regions.partition import (
     partitions,
     sentence,
 )
-from calcheck.report import Report, Result, Skipped, Verdict, rejects, results_by_group
-from calcheck.report.conclusion import Conclusion, Effect
+from calcheck.reports import Report, Result, Skipped, Verdict, rejects, results_by_group
+from calcheck.reports.conclusion import Conclusion, Effect
 from calcheck.statistics import scores
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.typing import Indices, Values

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Points, Rule
 from calcheck.render.metric_pictures import CLEAR, numbers, outline
 from calcheck.render.numbers_and_notes import name_with_unit, results_by
-from calcheck.report import Curve, Report, Result
+from calcheck.reports import Curve, Report, Result
 from calcheck.studies.slices.document import is_search
 
 VERDICTS = {"fail": "differs from a perfect model", "pass": "does not differ", "none": "not judged"}

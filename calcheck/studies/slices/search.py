@@ -30,8 +30,8 @@ from calcheck.regions import scan as region_scan
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.maps import region_map
 from calcheck.regions.trees import Node, Trees
-from calcheck.report import Curve, Report, Result, Skipped, cannot_reject, rejects, results_by_group
-from calcheck.report.conclusion import Conclusion, Direction, Effect
+from calcheck.reports import Curve, Report, Result, Skipped, cannot_reject, rejects, results_by_group
+from calcheck.reports.conclusion import Conclusion, Direction, Effect
 from calcheck.studies.slices.groups import concluded, fault_effects, group_metrics
 from calcheck.studies.slices.options import SearchOptions
 from calcheck.typing import Indices, Values

@@ -10,7 +10,7 @@ from calcheck.execution.run import Run
 from calcheck.metrics.base import Metric
 from calcheck.predictions import Predictions, Source
 from calcheck.regions.partition import Cut
-from calcheck.report import Report
+from calcheck.reports import Report
 from calcheck.studies import Request
 from calcheck.studies.options import RefitOptions, ToleranceOptions, WeightOptions
 from calcheck.studies.slices.groups import GROUP_METRICS, by_groups, file_columns

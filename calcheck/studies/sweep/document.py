@@ -6,7 +6,7 @@ from typing import Any
 
 from calcheck.render.document import Block, Cell, Column, Table, marks_in, note_blocks, row_of, source
 from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number, short
-from calcheck.report import Report, Result
+from calcheck.reports import Report, Result
 
 RANKED = 3  # minimum number of models for which Kendall's tau is shown
 

@@ -7,7 +7,7 @@ from calcheck.charts.picture import Axis, Mark, Panel, Picture
 from calcheck.errors import OptionError
 from calcheck.render.metric_pictures import curve, numbers
 from calcheck.render.numbers_and_notes import name_with_unit
-from calcheck.report import Report
+from calcheck.reports import Report
 from calcheck.studies.sweep.document import models_of, slice_key
 
 LOG_FROM = 10  # minimum ratio of the largest to the smallest value for a logarithmic axis

@@ -28,7 +28,7 @@ from calcheck.models.comparison import comparison_input, kendall, ranks, score
 from calcheck.models.two_samples import GRID, PooledSamples, metric_of_samples
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
-from calcheck.report import Inference, Report, Result
+from calcheck.reports import Inference, Report, Result
 from calcheck.result_details import Details, select_details
 from calcheck.studies import Request
 from calcheck.studies.options import SAMPLES

@@ -9,7 +9,7 @@ from calcheck.metrics.mcmd import Mcmd
 from calcheck.metrics.mmd import Mmd
 from calcheck.models.two_samples import two_samples
 from calcheck.predictions import InMemory, Predictions
-from calcheck.report import Report
+from calcheck.reports import Report
 from calcheck.studies import Request
 from calcheck.studies.two_samples.options import GridOptions, PermutationOptions
 

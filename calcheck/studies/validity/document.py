@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from calcheck.render.document import Block, Cell, Column, Legend, Paragraph, Table, row_of, source
 from calcheck.render.numbers_and_notes import describe_input, interval, number, short
-from calcheck.report import Report
+from calcheck.reports import Report
 
 LEGEND = (
     "valid: share of {sets:,} data sets of a right model in which the interval contains the metric of a right model"

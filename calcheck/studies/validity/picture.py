@@ -3,7 +3,7 @@
 from calcheck.charts.picture import Axis, Mark, Panel, Picture
 from calcheck.render.metric_pictures import curve, numbers
 from calcheck.render.numbers_and_notes import results_by
-from calcheck.report import Report
+from calcheck.reports import Report
 
 
 def validity_picture(report: Report) -> Picture | None:

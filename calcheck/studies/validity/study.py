@@ -16,7 +16,7 @@ from calcheck.inference.intervals import acceleration, bca, clopper_pearson
 from calcheck.metrics.base import Metric
 from calcheck.options import require_count_option
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.report import Input, Report, Result
+from calcheck.reports import Input, Report, Result
 from calcheck.studies import Request
 from calcheck.studies.validity.options import ValidityOptions
 from calcheck.typing import Mask, Values

@@ -17,7 +17,7 @@ from calcheck.metrics import METRICS
 from calcheck.models.comparison import _ranked, shared_clusters
 from calcheck.predictions import Predictions
 from calcheck.render.latex import escape
-from calcheck.report import Inference
+from calcheck.reports import Inference
 from tests.helpers.files import columns, write
 from tests.helpers.schemas import validate
 from tests.helpers.shorthand import texts

@@ -12,7 +12,7 @@ from calcheck.errors import Message
 from calcheck.render import FORMATS, format_names, render
 from calcheck.render.ci import MOST
 from calcheck.render.document import report_document
-from calcheck.report import Gate, Input, InputFile, Report, Result
+from calcheck.reports import Gate, Input, InputFile, Report, Result
 
 CLEAN = Result(metric="zms", summary="", options={}, unit="1", value=1.0, warnings=(Message("layout", "a note"),))
 PASSED = Gate(rule="zms > 2", level="fail", passed=True, message="zms is 1", values={"zms": 1.0})

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck.errors import OptionError
-from calcheck.report import Input, Report, Result
+from calcheck.reports import Input, Report, Result
 from calcheck.studies.gate.evaluate import evaluate_rule
 from calcheck.studies.gate.name_resolution import resolve_rule
 from calcheck.studies.gate.rules import Abs, BoolOp, Comparison, Constant, Name, Not, parse

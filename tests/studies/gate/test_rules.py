@@ -8,7 +8,7 @@ import pytest
 
 from calcheck.errors import Message, OptionError
 from calcheck.render.numbers_and_notes import outcome
-from calcheck.report import Gate, Input, Overall, Report, Result
+from calcheck.reports import Gate, Input, Overall, Report, Result
 from calcheck.studies.gate.baseline import StoredInterval, Tolerance, compare_with_baseline
 from calcheck.studies.gate.evaluate import evaluate_rule
 from calcheck.studies.gate.name_resolution import UNKNOWN, SliceSummary, format_values, resolve_rule

@@ -14,7 +14,7 @@ from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions
-from calcheck.report import Inference, Result
+from calcheck.reports import Inference, Result
 from calcheck.studies.gate.baseline import NotWorse, Tolerance, loss_differences
 
 TOLERANCE = Tolerance(rtol=0.0, atol=0.1)

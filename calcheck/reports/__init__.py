@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from calcheck.errors import Message  # stored reports are read by the types of fields
-from calcheck.report.conclusion import (
+from calcheck.reports.conclusion import (
     ADDED,
     Answered,
     BestModel,

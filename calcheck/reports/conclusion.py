@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-import calcheck.report  # of which this is a part
+import calcheck.reports  # of which this is a part
 
 Direction = Literal[
     "too-narrow",
@@ -180,8 +180,8 @@ class OutputConclusion(Answered):
     """
 
     name: str
-    results: "tuple[calcheck.report.Result, ...]"
-    overall: "calcheck.report.Overall | None" = None
+    results: "tuple[calcheck.reports.Result, ...]"
+    overall: "calcheck.reports.Overall | None" = None
     region: "WorstRegion | None" = None
 
 
