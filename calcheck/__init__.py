@@ -1,5 +1,6 @@
 """Check the uncertainty estimates of saved regression predictions."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
         evaluate,
         monitor,
         reject,
+        report,
         slices,
         sweep,
     )
@@ -49,6 +51,7 @@ __all__ = [
     "read",
     "recalibrate",
     "reject",
+    "report",
     "slices",
     "sweep",
     "write",
@@ -75,6 +78,7 @@ MODULES = {
     "read": "calcheck.io",
     "recalibrate": "calcheck.api.recalibration",
     "reject": "calcheck.api.functions",
+    "report": "calcheck.api.functions",
     "slices": "calcheck.api.functions",
     "sweep": "calcheck.api.functions",
     "write": "calcheck.storage.prediction_files",
@@ -83,7 +87,7 @@ MODULES = {
 
 def __getattr__(name: str) -> Any:
     if name not in MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     return getattr(import_module(MODULES[name]), name)
 
 

@@ -162,8 +162,12 @@ AT_QUANTILES = Message(
 
 SHOWN = 3  # Maximum number of invalid rows listed in a message
 SHOWN_NAMES = 12  # Maximum number of names listed in a message
-FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
+FLAG = re.compile(
+    r"(?<![\w-])--([a-z][a-z-]*[a-z])(?: (omit|sort|'[^']*'|-?\d[\w.]*\d|\d|[A-Z]+\b|\w+(?==)\S*[^\s.,;:)]))?"
+)  # With its value, if it is a number, in capitals, in quotes, an equation, or a known word
 WORDS = {
+    "table": "to_frame()",
+    "format": "to_frame()",
     "no-bootstrap": "resamples=0",
     "no-null": "replicates=0",
     "discretise": 'metric("nll", discretise=True)',
@@ -308,12 +312,16 @@ def keyword_messages() -> Iterator[None]:
 def with_keywords(text: str) -> str:
     """Return a text with the keywords of options in place of their flags.
 
-    >>> with_keywords("Pass --nan-policy omit, or another --lambda")
-    'Pass nan_policy omit, or another lambda_'
+    >>> with_keywords("Pass --nan-policy omit, --std COLUMN, --level 0.9 or another --lambda")
+    "Pass nan_policy='omit', std='COLUMN', level=0.9 or another lambda_"
     """
-    return FLAG.sub(lambda flag: WORDS.get(flag[1], _keyword(flag[1])), text)
+    return FLAG.sub(_keyword, text.replace("--format csv", "--format"))
 
 
-def _keyword(name: str) -> str:
+def _keyword(flag: re.Match[str]) -> str:
+    name, value = flag[1], flag[2]
     field = name.replace("-", "_")
-    return f"{field}_" if iskeyword(field) else field
+    named = WORDS.get(name, f"{field}_" if iskeyword(field) else field)
+    if value is None:
+        return named
+    return f"{named}={value if value[0] in '-0123456789' or value in ('X', 'N') else repr(value.strip(chr(39)))}"

@@ -118,7 +118,7 @@ class Option:
             return self.parse(str(value), called)
         expected = "a list of texts" if self.repeated else _expected(self.hint)
         kinds = {str: f"the text {value!r}", dict: "a table", list: f"the list {value}", bool: str(value).lower()}
-        text = kinds.get(type(value), str(value))
+        text = kinds.get(type(value), type(value).__name__ if hasattr(value, "shape") else str(value))
         raise OptionError(
             f"{called} takes {expected}, got {text if len(text) <= MAX_DESCRIPTION else f'{text[:MAX_DESCRIPTION]}…'}"
         )

@@ -270,7 +270,7 @@ def function_text(study):
     text = [study.help, "", "Parameters", "----------", *described, "**options", f"    {OF_RUN}"]
     text += ["", "Returns", "-------", "InteractiveReport", "    The report of the study."]
     body = ['"""' + text[0], *text[1:], '"""', f'return report_of("{study.name}", locals(), arguments.{kind}Options)']
-    start = ["", "", "@keyword_messages()", f"def {study.name}(", *head, ") -> InteractiveReport:"]
+    start = ["", "", "@arguments.public", f"def {study.name}(", *head, ") -> InteractiveReport:"]
     return "\n".join([*start, *(f"    {line}".rstrip() for line in body), ""])
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from os import PathLike
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from calcheck.io import read
 from calcheck.io.dataframes import TableInMemory, is_table, matrix_of
 from calcheck.io.evaluation_points import inputs_like, read_inputs
 from calcheck.io.file_source import FileSource, with_needed_columns
-from calcheck.io.python_arguments import MEANT, ColumnArguments
+from calcheck.io.python_arguments import ColumnArguments, unknown_argument
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
 from calcheck.metrics.base import Metric
 from calcheck.options import Option, options_of
@@ -25,9 +27,12 @@ from calcheck.reports import Report
 
 AnyMetric: TypeAlias = Metric[Any]
 OptionsT = TypeVar("OptionsT")
+ResultT = TypeVar("ResultT")
+ParametersT = ParamSpec("ParametersT")
 Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
 Data: TypeAlias = Any  # What calcheck.read takes, what it returns, or Predictions
 
+ROLES = ("y", "mean", "std")  # Of arrays by position
 OBJECTS = frozenset({"data", "models", "metrics", "metric", "cce", "vary", "new", "to", "at"})
 """Parameters that are objects in Python where the command line has names and files."""
 
@@ -141,13 +146,10 @@ def options_from(owner: type[OptionsT], given: Mapping[str, Any]) -> OptionsT:
     return owner(**{declared[name].field: checked(declared[name], value, name) for name, value in values.items()})
 
 
-def require_known(options: Mapping[str, Any], declared: type[Any]) -> None:
-    """Raise unless all keywords are declared."""
-    known = list(declared.__annotations__)
-    if unknown := [name for name in options if name not in known]:
-        meant = MEANT.get(unknown[0], unknown[0])
-        msg = with_suggestion(f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})", meant, known)
-        raise OptionError(msg)
+def require_known(options: Mapping[str, Any], declared: type[Any], further: Iterable[str] = ()) -> None:
+    """Raise unless all keywords are declared; ``further`` are other parameters, which may be meant."""
+    if unknown := [name for name in options if name not in declared.__annotations__]:
+        raise OptionError(unknown_argument(unknown[0], [*declared.__annotations__, *further]))
 
 
 def checked_count(name: str, value: Any) -> int:
@@ -158,24 +160,43 @@ def checked_count(name: str, value: Any) -> int:
     return count
 
 
-def with_arrays(
-    data: Any, metrics: Any, further: Sequence[Any], options: Mapping[str, Any]
-) -> tuple[Any, Any, dict[str, Any]]:
-    """Return data, metrics and keywords; targets, means or draws, and standard deviations by position are keywords."""
-    if len(further) > 1:
-        raise OptionError(
-            f"by position, there are targets, means and standard deviations, got {2 + len(further)} arrays"
-        )
-    given = {**options, **({"std": further[0]} if further else {})}
+def public(function: Callable[ParametersT, ResultT]) -> Callable[ParametersT, ResultT]:
+    """Return a function that takes arrays by position, and whose errors name keywords and say what to call."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def called(*given: ParametersT.args, **options: ParametersT.kwargs) -> ResultT:
+        with keyword_messages():
+            further, named = with_arrays(given, options) if "data" in signature.parameters else (given, options)
+            try:
+                signature.bind(*further, **named)
+            except TypeError as error:
+                raise OptionError(f"{function.__name__}: {error} (see help(calcheck.{function.__name__}))") from None
+            return function(*further, **named)
+
+    return called
+
+
+def with_arrays(given: Sequence[Any], options: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return arguments by position and by keyword; targets, means or draws, and standard deviations are keywords."""
+    data: Any
+    data, *further = given or (None,)
     is_vector = len(getattr(data, "shape", ())) == 1  # Series of some libraries have the interface of tables
     known = data is None or isinstance(data, (str, PathLike, Source, Predictions, Mapping))
+    is_list = isinstance(data, (list, tuple))
     is_array = not known and (is_vector or not is_table(data))
-    if not is_array or (isinstance(data, (list, tuple)) and all(isinstance(each, (str, PathLike)) for each in data)):
-        return data, metrics, given
-    given["y"] = data
-    if metrics is None or isinstance(metrics, (str, Metric)) or _are_metrics(metrics):
-        return None, metrics, given
-    return None, None, {**given, "samples" if not further and len(np.shape(metrics)) > 1 else "mean": metrics}
+    if not is_array or (is_list and all(isinstance(each, (str, PathLike)) for each in data)):
+        return given, options
+    if is_list and len(data) <= len(ROLES) and all(getattr(each, "shape", ()) for each in data):
+        raise OptionError(f"the first argument is a list of {len(data)} arrays: pass them one by one, as y, mean, std")
+    names = further[:1]
+    if not names or names[0] is None or isinstance(names[0], (str, Metric)) or _are_metrics(names[0]):
+        return (None, *names, *further[1:]), {**options, "y": data}
+    if len(given) > len(ROLES):
+        msg = f"by position, there are targets, means and standard deviations, got {len(given)} arrays"
+        raise OptionError(f"{msg}. Pass others by keyword, such as inputs=x")
+    roles = ("y", "samples") if len(given) == 2 and len(np.shape(further[0])) > 1 else ROLES  # noqa: PLR2004 - y, draws
+    return (), {**options, **dict(zip(roles, given, strict=False))}
 
 
 def _are_metrics(value: Any) -> bool:
@@ -223,9 +244,14 @@ def are_datasets(models: Any) -> bool:
     return bool(found)
 
 
+def are_models(models: Mapping[Any, Any]) -> bool:
+    """Return whether the values of a mapping are models, and no columns."""
+    return all(map(_is_model, models.values()))
+
+
 def _is_dataset(value: Any) -> bool:
     """Return whether a value is a mapping of models, and not one of columns, which is a model."""
-    return isinstance(value, Mapping) and all(map(_is_model, value.values()))
+    return isinstance(value, Mapping) and are_models(value)
 
 
 def _is_model(value: Any) -> bool:

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
 from typing import Any, Unpack
 
 from calcheck import evaluation, outputs
 from calcheck.api import arguments
 from calcheck.api.arguments import AnyMetric, Data, Metrics, MonitorArguments, Options, SearchArguments, WeightedOptions
-from calcheck.api.notebook_report import InteractiveReport
+from calcheck.api.notebook_report import InteractiveReport, Page
 from calcheck.api.requests import KeywordRequest, report_of
-from calcheck.errors import OptionError, keyword_messages
+from calcheck.errors import OptionError
 from calcheck.evaluation import PlaceSink, Sink
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics import METRICS
 from calcheck.models.two_samples import metric_of_samples
 from calcheck.predictions import Predictions
+from calcheck.render.document import report_document
 from calcheck.render.numbers_and_notes import headline
+from calcheck.render.page import render
+from calcheck.render.screen import screen_document
+from calcheck.reports import Report
 from calcheck.studies.gate.evaluate import answer_gates, evaluate_rule
 from calcheck.studies.gate.rules import parse
+from calcheck.studies.page.document import page_of
 from calcheck.studies.reject.study import CCE, ERROR_METRICS
 from calcheck.studies.sweep.study import REPEATS
 from calcheck.studies.two_samples.study import run as compare_two_samples
 from calcheck.typing import Mask
 
 
-@keyword_messages()
+@arguments.public
 def evaluate(  # noqa: PLR0913 - independent parts of a report
     data: Data = None,
     metrics: Metrics | None = None,
@@ -114,7 +120,6 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
-    data, metrics, options = arguments.with_arrays(data, metrics, arrays, options)  # type: ignore[assignment]
     call = {name: value for name, value in locals().items() if name != "arrays"}
     request = KeywordRequest(call, WeightedOptions)
     chosen, without = request.weighted(request.metrics(), applicable=True)
@@ -139,7 +144,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         return keep if pointwise else None, keep_place
 
     with request.run(source) as run:
-        report = outputs.evaluate_outputs(
+        found = outputs.evaluate_outputs(
             source,
             chosen,
             run=replace(run, curves=pictures, curves_by=columns),
@@ -150,15 +155,69 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             best=best,
             answer=request.answer(),
         )
-    report = replace(arguments.require_results(report), skipped=(*report.skipped, *without))
-    return InteractiveReport.from_report(report, request.rows)
+    found = replace(arguments.require_results(found), skipped=(*found.skipped, *without))
+    screen = partial(screen_document, named=metrics is not None)
+
+    def again(name: str) -> Report:
+        own = next((each for each in chosen if each.info.name == name), name)
+        return evaluate(data, own, at=at, pointwise=False, pictures=True, plot_by=plot_by, **options)
+
+    return InteractiveReport.from_report(found, request.rows, screen=screen, again=again if pointwise else None)
 
 
-@keyword_messages()
+@arguments.public
+def report(
+    data: Data | Mapping[str, Data] = None,
+    metrics: Metrics | None = None,
+    *arrays: Any,  # noqa: ARG001 - keywords by then
+    output: str | PathLike[str] | None = None,
+    plot_by: Sequence[str] = (),
+    **options: Unpack[WeightedOptions],
+) -> Page:
+    """Return a page to look at and to send, as ``calcheck report``: the answer, pictures, maps and tables.
+
+    Parameters
+    ----------
+    data, metrics, *arrays
+        Predictions and metrics, as for :func:`evaluate`; or a mapping of models by name, which the page compares.
+    output : path, optional
+        File of the page, which ends in ``.html``.
+    plot_by : sequence of str
+        Two columns for the map.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    Page
+        The page, which notebooks show: ``html``, ``save(path)``, and ``reports`` by name.
+
+    Raises
+    ------
+    DataError, OptionError
+        As :func:`evaluate`.
+
+    Examples
+    --------
+    >>> page = report("examples/diabetes.parquet", ["zms", "coverage"])
+    >>> page.html[:15], list(page.reports)
+    ('<!DOCTYPE html>', ['examples/diabetes.parquet'])
+    """
+    models = data if isinstance(data, Mapping) and arguments.are_models(data) else {"": data}
+    found = {str(name): evaluate(each, metrics, pictures=True, **options) for name, each in models.items()}
+    shown = [each.model(plot_by, name) for name, each in found.items()]
+    named = {each.name: report for each, report in zip(shown, found.values(), strict=True)}
+    made = Page(named, render(page_of(shown)))
+    if output is not None:
+        made.save(output)
+    return made
+
+
+@arguments.public
 def check(
     data: Data = None,
     metrics: Metrics | None = None,
-    *arrays: Any,
+    *arrays: Any,  # noqa: ARG001 - keywords by then
     fail_on: str | Sequence[str] = (),
     strict: bool = False,
     **options: Unpack[WeightedOptions],
@@ -192,11 +251,11 @@ def check(
     >>> result.passed, result.gates[0].message
     (True, 'zms is 0.984705')
     """
-    report = evaluate(data, metrics, *arrays, pointwise=False, **options)
-    gates = tuple(evaluate_rule(parse(text), report) for text in arguments.listed(fail_on))
+    found = evaluate(data, metrics, pointwise=False, **options)
+    gates = tuple(evaluate_rule(parse(text), found) for text in arguments.listed(fail_on))
     if strict or not gates:
-        gates = (*answer_gates(report, strict=strict), *gates)
-    return InteractiveReport.from_report(replace(report, gates=gates))
+        gates = (*answer_gates(found, strict=strict), *gates)
+    return InteractiveReport.from_report(replace(found, gates=gates))
 
 
 def assert_calibrated(*data: Any, **options: Any) -> None:
@@ -222,7 +281,7 @@ def assert_calibrated(*data: Any, **options: Any) -> None:
         raise AssertionError(f"{headline(result)}\n{result.screen()}")
 
 
-@keyword_messages()
+@arguments.public
 def compare(
     models: Mapping[str, Data] | Mapping[str, Mapping[str, Data]],
     metrics: Metrics | None = None,
@@ -275,7 +334,7 @@ def compare(
     return report_of("compare", locals(), WeightedOptions)
 
 
-@keyword_messages()
+@arguments.public
 def compare_samples(
     first: Data,
     second: Data,
@@ -332,10 +391,11 @@ def compare_samples(
     if grid is not None and not compared.info.conditional:
         raise OptionError(f"grid sets evaluation points, which {compared.info.name} does not have. Omit it")
     request = KeywordRequest({"a": first, "b": second, "at": at, "grid": grid, "options": options}, Options)
-    return InteractiveReport.from_report(compare_two_samples(request, compared), request.rows)
+    found = compare_two_samples(request, compared)
+    return InteractiveReport.from_report(found, request.rows, screen=report_document)
 
 
-@keyword_messages()
+@arguments.public
 def sweep(
     data: Data | Mapping[str, Data],
     metric: str | AnyMetric,
@@ -394,7 +454,7 @@ def sweep(
     return report_of("sweep", locals(), Options)
 
 
-@keyword_messages()
+@arguments.public
 def reject(
     data: Data = None,
     metrics: Metrics = ERROR_METRICS,
@@ -454,7 +514,7 @@ def reject(
     return report_of("reject", locals(), Options)
 
 
-@keyword_messages()
+@arguments.public
 def slices(
     data: Data = None,
     by: str | Sequence[str] | None = None,
@@ -529,9 +589,9 @@ def slices(
     return report_of("slices", locals(), SearchArguments)
 
 
-@keyword_messages()
+@arguments.public
 def monitor(
-    data: Data,
+    data: Data = None,
     time: str | None = None,
     *,
     metrics: Metrics | None = None,
@@ -543,7 +603,7 @@ def monitor(
 
     Parameters
     ----------
-    data : path, DataFrame, table, Source or Predictions
+    data : path, DataFrame, table, Source or Predictions, optional
         Predictions with targets, as for :func:`evaluate`, in any order.
     time : str, optional
         Column of the target times: dates, or numbers in the order of time. Required without a state.

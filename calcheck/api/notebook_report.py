@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import zip_longest
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from calcheck.render import FORMATS, PAGE, formats_of, page, terminal
 from calcheck.render import render as render_as
 from calcheck.render.csv import NUMBERS, metric_lines
 from calcheck.render.document import Document, report_document
-from calcheck.render.html import render, render_fragment
+from calcheck.render.html import escape, render, render_fragment
 from calcheck.render.metric_pictures import answer_picture, metric_picture, metric_pictures
 from calcheck.render.screen import screen_document
 from calcheck.reports import Report, Result
@@ -76,7 +76,7 @@ class PointwiseResults:
 class InteractivePicture:
     """A picture that notebooks show."""
 
-    picture: Picture
+    picture: Picture = field(repr=False)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Draw the picture to a .svg, .png or .pdf file."""
@@ -102,12 +102,14 @@ class InteractiveReport(Report):
         pointwise: Sequence[PointwiseResults] = (),
         build: Callable[[Report], Document] = report_document,
         draw: Callable[[Report], Sequence[Picture]] = metric_pictures,
+        screen: Callable[[Report], Document] = screen_document,
+        again: Callable[[str], Report] | None = None,  # Evaluates a metric with its curves
     ) -> Self:
-        """Return a report with the results of rows of its metrics, and the builders of its document and pictures."""
+        """Return a report with results of rows, and functions that make its document, screen and pictures."""
         own = cls(**{field.name: getattr(report, field.name) for field in fields(report)})
-        object.__setattr__(own, "_pointwise", tuple(pointwise))
-        object.__setattr__(own, "_build", build)
-        object.__setattr__(own, "_draw", draw)
+        parts = {"pointwise": tuple(pointwise), "build": build, "draw": draw, "screen": screen, "again": again}
+        for name, part in parts.items():
+            object.__setattr__(own, f"_{name}", part)
         return own
 
     def to_frame(self) -> pd.DataFrame:
@@ -224,11 +226,11 @@ class InteractiveReport(Report):
         """
         if not self._pointwise:
             return render(self._document())
-        return page.render(page_of([self._model(plot_by)]))
+        return page.render(page_of([self.model(plot_by)]))
 
-    def _model(self, plot_by: Sequence[str]) -> ModelReport:
+    def model(self, plot_by: Sequence[str], name: str = "") -> ModelReport:
         """Return what a page shows of the model."""
-        held, name = self._pointwise[0], self.input.files[0].path if self.input.files else "predictions"
+        held, name = self._pointwise[0], name or (self.input.files[0].path if self.input.files else "predictions")
         if any(file.role == "evaluation_points" for file in self.input.files):
             return ModelReport(name, self, no_map="the metrics are evaluated at other inputs")
         if any(message.code == "grouped-rows" for result in self.results for message in result.warnings):
@@ -248,7 +250,7 @@ class InteractiveReport(Report):
         return all(gate.passed for gate in self.gates)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the report to a file, in the format of its name: .html (a page), .json, .csv, .md, .tex, .txt, ….
+        """Write the report to a file, in the format of its name: .html (a page), .json, .csv, .md, .tex, .txt, …, .svg.
 
         Raises
         ------
@@ -257,6 +259,9 @@ class InteractiveReport(Report):
         """
         name = fspath(path)
         with keyword_messages():
+            if name.lower().endswith(image_files.SUFFIXES):
+                self.plot().save(name)
+                return
             if not (known := [each for each in formats_of(name) if "report" in FORMATS[each].kinds]):
                 suffixes = ", ".join(dict.fromkeys(each.suffixes[0] for each in FORMATS.values()))
                 raise OptionError(f"no format of reports has the extension of {name}: use one of {suffixes}")
@@ -268,16 +273,22 @@ class InteractiveReport(Report):
             write_text(name, text)
 
     def screen(self) -> str:
-        """Return the answer as text of at most 24 lines, as ``calcheck evaluate`` prints it."""
-        return with_keywords(terminal.render(screen_document(self, brief=True), "screen").rstrip())
+        """Return the first screen as text, as the command prints it: the answer, and metrics that were asked for."""
+        return with_keywords(terminal.render(self._document("screen"), "screen").rstrip())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: the data are left out, which pictures of metrics may need."""
+        return {name: part for name, part in vars(self).items() if name != "_again"}
 
     def __repr__(self) -> str:
-        """Return the report as a table for terminals."""
-        return with_keywords(terminal.render(self._document()).rstrip())
+        """Return the first screen."""
+        return self.screen()
 
     def _repr_html_(self) -> str:
-        """Return the report as a table and its pictures, for notebooks."""
-        return render_fragment(self._document(), [image_files.svg(each.picture) for each in self.pictures()])
+        """Return the first screen and the pictures, for notebooks; the answer has one."""
+        drawn = [answer_picture(self), *(each.picture for each in self.pictures())]
+        drawings = [image_files.svg(each) for each in drawn if each is not None]
+        return with_keywords(render_fragment(self._document("screen"), drawings))
 
     def plot(self, metric: str | None = None) -> InteractivePicture:
         """Return the picture of the answer, or of a metric, which notebooks show.
@@ -285,7 +296,8 @@ class InteractiveReport(Report):
         Parameters
         ----------
         metric : str, optional
-            Name or alias of a metric of ``evaluate(…, pictures=True)``; by default the answer.
+            Name or alias of a metric, which is evaluated again for its curves unless the report has them
+            (``pictures=True``); by default the answer.
 
         Returns
         -------
@@ -309,11 +321,13 @@ class InteractiveReport(Report):
                 drawn = [answer_picture(self), *(each.picture for each in self.pictures())]
             else:
                 name = canonical_name(metric)
-                drawn = [metric_picture(self, result) for result in self.results if result.metric == name]
+                again: Callable[[str], Report] | None = vars(self).get("_again")
+                has_curves = again is None or any(each.metric == name and each.curves for each in self.results)
+                shown = self if again is None or has_curves else again(name)
+                drawn = [metric_picture(shown, result) for result in shown.results if result.metric == name]
             found = next((each for each in drawn if each is not None), None)
             if found is None:
-                of_metric = f"{metric}. Those of metrics come from evaluate, pictures=True"
-                raise OptionError(f"the report has no picture of {'an answer' if metric is None else of_metric}")
+                raise OptionError(f"the report has no picture of {'an answer' if metric is None else metric}")
             return InteractivePicture(found)
 
     def pictures(self) -> tuple[InteractivePicture, ...]:
@@ -328,9 +342,30 @@ class InteractiveReport(Report):
         draw: Callable[[Report], Sequence[Picture]] = vars(self).get("_draw", metric_pictures)
         return tuple(map(InteractivePicture, draw(self)))
 
-    def _document(self) -> Document:
-        build: Callable[[Report], Document] = vars(self).get("_build", report_document)
+    def _document(self, name: Literal["build", "screen"] = "build") -> Document:
+        builder = report_document if name == "build" else screen_document
+        build: Callable[[Report], Document] = vars(self).get(f"_{name}", builder)
         return build(self)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the reports of one or several models, which notebooks show."""
+
+    reports: Mapping[str, InteractiveReport]  # By the name of the model
+    html: str  # The page, which needs no network
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the page to a file."""
+        write_text(fspath(path), self.html)
+
+    def __repr__(self) -> str:
+        """Return the first screen of each report."""
+        return "\n\n".join(map(repr, self.reports.values()))
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame."""
+        return f'<iframe srcdoc="{escape(self.html)}" width="100%" height="800" title="calcheck"></iframe>'
 
 
 def _distinguishing_options(results: Sequence[Result]) -> list[str]:

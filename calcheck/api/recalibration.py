@@ -6,10 +6,10 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from calcheck.api import arguments
 from calcheck.api.arguments import Data, Metrics, RecalibrationArguments
 from calcheck.api.notebook_report import InteractiveReport
-from calcheck.api.requests import KeywordRequest
-from calcheck.errors import keyword_messages
+from calcheck.api.requests import KeywordRequest, interactive
 from calcheck.io import read
 from calcheck.io.file_source import FileSource
 from calcheck.predictions import Predictions, Source
@@ -89,7 +89,7 @@ class Recalibration(InteractiveReport):
         write_map(self.map, str(path))
 
 
-@keyword_messages()
+@arguments.public
 def recalibrate(
     data: Data = None,
     method: str = AUTO,
@@ -150,7 +150,7 @@ def recalibrate(
     """
     study, request = STUDIES["recalibrate"], KeywordRequest(locals(), RecalibrationArguments)
     answer = study.answer(request)
-    found = Recalibration.from_report(answer.report, build=study.document_of)
+    found = interactive(Recalibration, study, answer)
     object.__setattr__(found, "map", *answer.extras)
     object.__setattr__(found, "_source", answer.source)  # whose rows the correction was fitted to
     return found

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 from calcheck.api import arguments
 from calcheck.api.notebook_report import InteractiveReport, PointwiseResults
+from calcheck.charts.picture import Picture
 from calcheck.errors import OptionError, message_prefix
 from calcheck.evaluation import Answer
 from calcheck.execution.run import RowDependence, Run, RunOptions
@@ -22,9 +24,12 @@ from calcheck.metrics.base import with_level
 from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.reports import Report, Skipped
-from calcheck.studies import STUDIES, Request
+from calcheck.studies import STUDIES, Request, Study
+from calcheck.studies import Answer as StudyAnswer
 from calcheck.studies.options import AnswerOptions, WeightOptions
 from calcheck.typing import AnyArray
+
+ReportT = TypeVar("ReportT", bound=InteractiveReport)
 
 
 class KeywordRequest(Request):
@@ -35,9 +40,11 @@ class KeywordRequest(Request):
         call: Mapping[str, Any],  # Parameters by name; those of its ``options`` are keywords
         keywords: type[Any],  # The keywords that the function takes
     ) -> None:
+        if "models" in call:
+            require_models(call["models"])
         self.parameters = {**call, "file": call.get("data")}
         options = call["options"]
-        arguments.require_known(options, keywords)
+        arguments.require_known(options, keywords, [name for name in call if name != "options"])
         self._options = {**options, **{name: each for name, each in call.items() if name not in arguments.OBJECTS}}
         self._columns = {name: value for name, value in options.items() if name in ColumnArguments.__annotations__}
         self.rows: list[PointwiseResults] = []
@@ -117,10 +124,7 @@ class KeywordRequest(Request):
         found = {}
         for dataset, given in datasets.items():
             with message_prefix(str(dataset)) if dataset else nullcontext():
-                if not isinstance(given, Mapping):
-                    kind = type(given).__name__
-                    msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {kind}'
-                    raise OptionError(msg)
+                require_models(given)
                 also = self._dependence
                 found[str(dataset)] = [
                     Model.from_source(
@@ -142,8 +146,26 @@ class KeywordRequest(Request):
         return arguments.require_results(report)
 
 
+def require_models(models: Any) -> None:
+    """Raise unless models have names."""
+    if not isinstance(models, Mapping):
+        kind = type(models).__name__
+        raise OptionError(f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {kind}')
+
+
 def report_of(name: str, call: Mapping[str, Any], keywords: type[Any]) -> InteractiveReport:
     """Return the report of a study, as notebooks show it; see :class:`KeywordRequest`."""
     study, request = STUDIES[name], KeywordRequest(call, keywords)
-    report = study.answer(request).report
-    return InteractiveReport.from_report(report, request.rows, build=study.document_of, draw=study.pictures_of)
+    return interactive(InteractiveReport, study, study.answer(request), request.rows)
+
+
+def interactive(
+    made: type[ReportT], study: Study, answer: StudyAnswer, rows: Sequence[PointwiseResults] = ()
+) -> ReportT:
+    """Return the report of a study with its documents and pictures."""
+    draw = partial(_pictures, study, answer.extras)
+    return made.from_report(answer.report, rows, study.document_of, draw, study.screen_of)
+
+
+def _pictures(study: Study, extras: Sequence[Any], report: Report) -> Sequence[Picture]:
+    return study.pictures_of(report, *extras)

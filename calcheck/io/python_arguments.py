@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal, TypeAlias, TypedDict
 
-from calcheck.errors import OptionError, named_some, with_suggestion
+from calcheck.errors import OptionError, named_some, suggestion
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.dataframes import column_name, frame_columns, is_frame
 from calcheck.io.naming_schemes import level_name
@@ -26,12 +26,27 @@ SYNONYMS = {"y_true": Y, "y_pred": "mean", "y_std": "std", "y_pis": "intervals",
 """Names of arrays in scikit-learn, uncertainty-toolbox and MAPIE."""
 MEANT = {
     **dict.fromkeys(("sigma", "scale", "uncertainty", "std_dev", "stddev", "y_unc"), "std"),
-    **dict.fromkeys(("mu", "loc", "pred", "prediction", "predictions", "y_hat", "yhat", "y_mean"), "mean"),
+    **dict.fromkeys(("mu", "loc", "pred", "preds", "prediction", "predictions", "y_hat", "yhat", "y_mean"), "mean"),
     **dict.fromkeys(("truth", "targets", "labels", "y_test", "observed"), Y),
     **dict.fromkeys(("x", "X", "features", "covariates"), "inputs"),
     **dict.fromkeys(("draws", "ensemble", "members"), "samples"),
-    **dict.fromkeys(("alpha", "confidence_level", "coverage"), "level"),
+    **dict.fromkeys(("variance", "y_var", "sigma2"), "var"),
+    **dict.fromkeys(("alpha", "confidence_level", "coverage", "levels"), "level"),
+    **dict.fromkeys(("random_state", "rng"), "seed"),
+    **dict.fromkeys(("n_boot", "n_bootstrap", "n_resamples"), "resamples"),
+    **dict.fromkeys(("y_col", "target_col", "label"), "target"),
+    "by": "groups",
+    "rules": "fail_on",
+    "tol": "tolerance",
+    "time_col": "time",
 }  # Names that are no keywords, and what those who write them mean
+
+
+def unknown_argument(name: str, known: Sequence[str]) -> str:
+    """Return the message about a keyword that does not exist: the one that is meant, or all."""
+    meant = MEANT.get(name, name)
+    guess = f"Did you mean {meant!r}?" if meant in known else suggestion(name, known)
+    return f"there is no argument {name!r}. " + (guess or f"Arguments: {', '.join(known)}")
 
 
 class ColumnArguments(TypedDict, total=False):
@@ -85,12 +100,7 @@ class Arguments:
         for called, value in given.items():
             name = SYNONYMS.get(called, called)
             if name not in known:
-                listed = named_some(known, most=len(known))
-                raise OptionError(
-                    with_suggestion(
-                        f"there is no argument {name!r} (arguments: {listed})", MEANT.get(name, name), known
-                    )
-                )
+                raise OptionError(unknown_argument(name, known))
             if name != called and given.get(name) is not None:
                 raise OptionError(f"{called} is {name}: pass only one of them")
             if value is not None:

@@ -49,6 +49,7 @@ class Answer:
     answer: Cell
     effects: tuple[tuple[str, Cell], ...]  # Topics with their sentences
     commands: tuple[str, ...] = ()  # Commands to run next
+    lined: bool = False  # Whether texts have columns, which need letters of one width
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ thead th { border-bottom: 1px solid; }
 .fail { color: #cf222e; font-weight: 700; }
 .undecided { color: #8a5a00; }
 .none, .legend { opacity: 0.75; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; }
+.answer dl, dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; }
+.answer .line { white-space: pre-wrap; font-family: ui-monospace, monospace; font-size: 0.85em; }
 dt { opacity: 0.75; }
 dd { margin: 0; }
 @media (prefers-color-scheme: dark) {
@@ -93,11 +94,13 @@ def block_lines(block: blocks.Block) -> Iterator[str]:
     match block:
         case blocks.Source():
             files = ", ".join(map(escape, block.files))
-            yield element("p", f"<strong>{files}</strong>: {escape(block.text)}")
+            yield element("p", f"<strong>{files}</strong>: {escape(block.text)}" if files else escape(block.text))
         case blocks.Answer():
             answer = element("span", escape(block.answer.text + block.answer.after), block.answer.emphasis)
             lines = [element("p", f"<strong>{escape(block.question)}</strong> {answer}")] if block.question else []
-            lines.append(_definitions((topic, cell.text) for topic, cell in block.effects))
+            lines.append(
+                _definitions(((topic, cell.text) for topic, cell in block.effects), style="line" * block.lined)
+            )
             commands = "<br>".join(element("code", escape(each)) for each in block.commands)
             yield element("div", "".join([*lines, element("p", f"Next: {commands}") if commands else ""]), "answer")
         case blocks.Paragraph():
@@ -115,10 +118,10 @@ def block_lines(block: blocks.Block) -> Iterator[str]:
             yield element("ul", "".join(element("li", escape(line)) for line in block.lines))
 
 
-def _definitions(items: Iterable[tuple[str, str]], prefix: str = "") -> str:
+def _definitions(items: Iterable[tuple[str, str]], prefix: str = "", style: str = "") -> str:
     """Return a list of names with their texts, with identifiers if there is a prefix; nothing without names."""
     term = f'<dt id="{prefix}{{0}}">{{0}}</dt>' if prefix else "<dt>{0}</dt>"
-    lines = "".join(term.format(escape(name)) + element("dd", escape(text)) for name, text in items)
+    lines = "".join(term.format(escape(name)) + element("dd", escape(text), style) for name, text in items)
     return element("dl", lines) if lines else ""
 
 

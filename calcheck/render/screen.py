@@ -78,7 +78,7 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     if wrong and not conclusion.outputs and (leading := _leading(wrong[0])):
         after = f": {leading}"
     told = document.answer_cell(conclusion, after)
-    return Answer(document.QUESTION, told, tuple(lines), conclusion.next)
+    return Answer(document.QUESTION, told, tuple(lines), conclusion.next, lined=True)
 
 
 def _leading(effect: Effect) -> str:

@@ -25,8 +25,37 @@ def test_arrays_by_position_are_targets_means_and_standard_deviations():
     assert numbers(named) == {name: numbers(expected)[name] for name in ("zms", "bias")}
     draws = MEAN[:, None] + STD[:, None] * RNG.normal(size=(400, 20))
     assert calcheck.evaluate(Y, draws, **QUICK).input.predictive == "samples"
-    with pytest.raises(calcheck.OptionError, match="targets, means and standard deviations, got 4 arrays"):
-        calcheck.evaluate(Y, MEAN, STD, STD)
+    assert numbers(calcheck.evaluate(Y, MEAN, STD, metrics="zms", **QUICK)) == {"zms": numbers(expected)["zms"]}
+    fitted = calcheck.recalibrate(Y, MEAN, STD, method="scale", metrics="zms", **QUICK)
+    assert next(each.value for each in fitted.results if each.metric == "zms") == numbers(expected)["zms"]
+    groups = calcheck.slices(Y, MEAN, STD, by="std:2", metrics="zms", **QUICK)
+    assert groups.results[0].value == pytest.approx(numbers(expected)["zms"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: calcheck.evaluate(Y, MEAN, STD, STD),
+            "deviations, got 4 arrays. Pass others by keyword, such as inputs=",
+        ),
+        (lambda: calcheck.evaluate((Y, MEAN, STD)), "a list of 3 arrays: pass them one by one, as y, mean, std"),
+        (lambda: calcheck.evaluate(Y, MEAN), r"no column was recognized as the std. Pass std='COLUMN'"),
+        (
+            calcheck.compare,
+            r"compare: missing a required argument: 'models' \(see help\(calcheck.compare\)\)",
+        ),
+        (lambda: calcheck.compare("a.csv", "b.csv"), "models are a mapping of names to predictions, .* got str"),
+        (lambda: calcheck.recalibrate(Y, MEAN, STD, time=STD), "time takes text, got"),
+        (lambda: calcheck.monitor(Y, MEAN, STD), "time is required: the column of the target times"),
+        (lambda: calcheck.slices({"y": Y, "mean": MEAN, "std": STD}, 5), "by"),
+    ],
+)
+def test_the_error_of_a_wrong_call_names_what_to_pass(call, message):
+    """No call raises a TypeError of Python."""
+    with pytest.raises(calcheck.CalcheckError, match=message) as failed:
+        call()
+    assert "--" not in str(failed.value)
 
 
 def test_names_of_other_libraries_are_known():
@@ -43,7 +72,11 @@ def test_names_of_other_libraries_are_known():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "meant"), [("sigma", "std"), ("mu", "mean"), ("y_hat", "mean"), ("X", "inputs"), ("meen", "mean")]
+    ("wrong", "meant"),
+    [
+        *(("sigma", "std"), ("mu", "mean"), ("y_hat", "mean"), ("X", "inputs"), ("meen", "mean"), ("variance", "var")),
+        *(("random_state", "seed"), ("n_boot", "resamples"), ("tol", "tolerance"), ("by", "groups")),
+    ],
 )
 def test_other_names_are_answered_with_what_is_meant(wrong, meant):
     with pytest.raises(calcheck.OptionError, match=f"there is no argument '{wrong}'.*Did you mean '{meant}'"):
@@ -59,6 +92,8 @@ def test_reports_are_saved_in_the_format_of_the_name(tmp_path):
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     stored = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert {each["metric"]: each["value"] for each in stored["results"]} == numbers(report)
+    report.save(tmp_path / "answer.svg")
+    assert "Can the uncertainties be trusted?" in (tmp_path / "answer.svg").read_text(encoding="utf-8")
     with pytest.raises(calcheck.OptionError, match=r"a\.xyz: use one of \.txt, \.json"):
         report.save("a.xyz")
 

@@ -123,7 +123,7 @@ def test_numbers_of_every_dtype_are_numbers(frame, std):
 @pytest.mark.parametrize("dtype", ["float64", "Float64", "object"])
 def test_missing_numbers_are_refused_or_omitted_as_in_files(frame, dtype):
     gaps = frame.assign(std=frame["std"].astype(dtype).where(frame.index != 3, pd.NA if dtype != "float64" else np.nan))
-    with pytest.raises(DataError, match=r"DataFrame: std .* 1 of 60 rows is not \(row 3, .*nan_policy omit"):
+    with pytest.raises(DataError, match=r"DataFrame: std .* 1 of 60 rows is not \(row 3, .*nan_policy='omit'"):
         value(gaps)
     report = calcheck.evaluate(gaps, "zms", nan_policy="omit", **BARE)
     assert report.results[0].value == value(frame.drop(index=3))
@@ -331,9 +331,9 @@ def test_filters_are_mappings(frame):
         ({"inputs": []}, "inputs is an empty list. Name at least one column"),
         ({"inputs": ["a,b", "c"]}, "the column name 'a,b' has a comma or outer spaces"),
         ({"input": ["a"]}, "there is no argument 'input'"),
-        ({"resample": 0}, r"there is no argument 'resample' \(arguments: seed, .*resamples"),
-        ({"clusters": "y"}, r"there is no argument 'clusters' .*Did you mean 'cluster'\?"),
-        ({"weight": "y"}, r"there is no argument 'weight' .*Did you mean 'weights'\?"),
+        ({"resample": 0}, r"there is no argument 'resample'\. Did you mean 'resamples'\?"),
+        ({"clusters": "y"}, r"there is no argument 'clusters'\. Did you mean 'cluster'\?"),
+        ({"weight": "y"}, r"there is no argument 'weight'\. Did you mean 'weights'\?"),
         ({"weights": np.ones(N)}, r"weights takes text, got the list \[1.0, 1.0, 1.0, 1.0.*…$"),
         ({"nan_policy": "drop"}, "nan_policy takes one of raise, omit, got 'drop'"),
         ({"min_std": "small"}, "min_std takes a number, got the text 'small'"),
@@ -372,12 +372,16 @@ def test_a_wrong_argument_of_a_rejection_is_refused(frame, keywords, message):
 def test_messages_name_keywords_in_python():
     """A flag with a hyphen, one that is a keyword of Python, one that has another name, and one that has none."""
     text = "Pass --nan-policy omit, another --lambda or --no-null (--help)"
-    assert with_keywords(text) == "Pass nan_policy omit, another lambda_ or replicates=0 (--help)"
+    assert with_keywords(text) == "Pass nan_policy='omit', another lambda_ or replicates=0 (--help)"
+    text = "Pass --level 0.9, --samples 's*', --param scale=s, --min-std X, --by COLUMN. More: --table, --format csv"
+    assert with_keywords(text) == (
+        "Pass level=0.9, samples='s*', param='scale=s', min_std=X, by='COLUMN'. More: to_frame(), to_frame()"
+    )
     assert with_keywords("columns a--b and --") == "columns a--b and --"
     skipped = calcheck.evaluate({"y": [1.0, 2.0], "mean": [1.0, 2.0], "std": [1.0, 1.0]}, ["zms", "cce"], **BARE)
     with pytest.raises(OptionError, match=r"cce was skipped: needs inputs to condition on \(embedding or inputs\)"):
         skipped.rows("cce")
-    with pytest.raises(DataError, match=r"the target. Pass target COLUMN, or truth FILE"):
+    with pytest.raises(DataError, match=r"the target. Pass target='COLUMN', or truth='FILE'"):
         calcheck.evaluate({"mean": [1.0, 2.0], "std": [1.0, 1.0]}, "zms")
 
 
@@ -614,11 +618,19 @@ def test_rows_that_do_not_exist_are_explained(frame):
             make()
 
 
-def test_python_prints_the_table_of_the_command(frame):
-    shown = repr(calcheck.compare({"a": frame, "b": frame.assign(std=1.0)}, ["zms"], **BARE)).splitlines()
-    assert shown[0] == "60 rows · predictions: gaussian"
-    assert "model     → 1" in shown
-    assert repr(calcheck.evaluate(frame, ["zms"], **BARE)).startswith("60 rows")
+def test_python_shows_the_first_screen_of_the_command(frame):
+    """The answer in at most 24 lines, then the metrics that were asked for; what shows more is named as in Python."""
+    comparison = calcheck.compare({"a": frame, "b": frame.assign(std=1.0)}, ["crps", "zms"], **BARE)
+    assert repr(comparison).splitlines()[2].startswith("Which model is best?")
+    shown = repr(calcheck.evaluate(frame, ["zms"], **BARE))
+    assert shown.startswith("60 rows · gaussian (y, mean, std)\n\nCan the uncertainties be trusted?")
+    assert shown.splitlines()[-1].startswith("zms ")
+    every = calcheck.evaluate(frame, **BARE)
+    assert every.screen() == repr(every)
+    assert len(repr(every).splitlines()) <= 24
+    for text in (repr(every), every._repr_html_(), comparison._repr_html_()):
+        assert "untested" in text or "best" in text
+        assert "--" not in text
 
 
 @pytest.mark.slow
@@ -637,17 +649,21 @@ def test_html_shows_the_cells_of_the_report(frame):
     html = report._repr_html_()
     assert f"{report.results[0].value:.4g}</span></td>" in html
     assert '<span class="fail">fail</span>' in html
-    assert "60 rows · predictions: gaussian" in html
+    assert "60 rows · gaussian (y, mean, std)" in html
+    assert '<dd class="line">×' in html
 
 
 @pytest.mark.slow
 def test_notebooks_show_the_pictures_of_a_report(frame, tmp_path):
     report = calcheck.evaluate(frame, ["zms", "ece", "tail"], pictures=True, plot_by="mean", replicates=19)
-    assert report._repr_html_().count("<svg") == 2
+    assert report._repr_html_().count("<svg") == 3  # of the answer, zms and ece
     assert [len(result.curves) for result in report.results] == [1, 1, 0]
     assert report.results[0].curves[0].x_name == "mean"
     first, second = report.pictures()
     assert report.plot("ece") == second
+    plain = calcheck.evaluate(frame, "zms", replicates=19)
+    assert plain.pictures() == ()
+    assert plain.plot("ece").picture.title == second.picture.title  # which is evaluated for its picture
     assert report.plot().picture.title.startswith("Can the uncertainties be trusted?")
     with pytest.raises(calcheck.OptionError, match="no picture of tail"):
         report.plot("tail")
@@ -824,6 +840,18 @@ def test_a_report_makes_a_page_with_a_map(frame):
     assert sum(data["cells"]["n"]) == len(frame)
     (inside,) = (json.loads(each) for each in extract(page, "report"))
     assert [result["metric"] for result in inside["results"]] == ["zms", "coverage"]
+
+
+@pytest.mark.slow
+def test_the_page_of_several_models_is_a_function(frame, tmp_path):
+    models = {"a": frame, "b": frame.assign(std=1.0)}
+    page = calcheck.report(models, ["zms", "coverage"], output=tmp_path / "page.html", **BARE)
+    text = (tmp_path / "page.html").read_text()
+    assert text == page.html
+    assert [len(json.loads(each)["results"]) for each in extract(text, "report")] == [2, 2]
+    assert page.reports["b"].results[0].value == calcheck.evaluate(models["b"], "zms", **BARE).results[0].value
+    assert page._repr_html_().startswith('<iframe srcdoc="&lt;!DOCTYPE')
+    assert repr(page).count("Can the uncertainties be trusted?") == 2
 
 
 def test_a_study_makes_a_page_of_tables(frame):

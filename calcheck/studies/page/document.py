@@ -17,7 +17,7 @@ from calcheck.errors import DataError
 from calcheck.evaluation import PLACE
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import RowResults, ranked_rows
-from calcheck.metrics import METRICS
+from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.predictions import InMemory, Predictions
@@ -367,10 +367,10 @@ def _side_by_side(models: Sequence[ModelReport]) -> documents.Table:
 def _definitions(models: Sequence[ModelReport]) -> page.Folded:
     """Return what each metric is, its options, and where it is defined."""
     results = {result.metric: result for each in models for result in each.report.results}
-    items = []
+    items, known = [], METRICS | TWO_SAMPLE_METRICS
     for name, result in results.items():
         options = ", ".join(f"{option} {value}" for option, value in result.options.items() if value is not None)
-        items.append((name, " · ".join(filter(None, (result.summary, options, METRICS[name].info.source)))))
+        items.append((name, " · ".join(filter(None, (result.summary, options, known[name].info.source)))))
     return page.Folded(f"{len(items)} metrics", (documents.Details(tuple(items), METRIC),))
 
 
