@@ -113,18 +113,10 @@ Code = Literal[
 
 @dataclass(frozen=True)
 class Message:
-    """A warning or a note.
+    """A warning or a note."""
 
-    Parameters
-    ----------
-    code : str
-        What the message is about, for programs.
-    text : str
-        The message, for readers.
-    """
-
-    code: Code
-    text: str
+    code: Code  # What the message is about, for programs
+    text: str  # The message, for readers
 
     @classmethod
     def of_absence(cls, code: Literal["no-value", "no-interval", "no-verdict"], reason: str) -> "Message":

@@ -110,32 +110,6 @@ QUANTILE_EXAMPLES = {
     "AutoGluon": ("0.05", "0.5"),
 }
 SAMPLE_EXAMPLES = ("sample_0", "y_sample_0", "y_s0")
-FIELDS = {
-    "schema_version": "Version of the schema.",
-    "calcheck": "Version of calcheck that wrote the report.",
-    "input": "Files that were read, and how.",
-    "settings": "Settings of the run.",
-    "results": "One result for each metric.",
-    "skipped": "Metrics that could not be computed.",
-    "skipped[].metric": "Name of the metric.",
-    "skipped[].reason": "Why it could not be computed.",
-    "conclusion": "Whether the uncertainties can be trusted, and by how much they are off; null for single metrics.",
-    "overall": "One verdict for the metrics together; null if fewer than two have p-values from the same replicates.",
-    "monitor": "Evidence against the model over time, of `calcheck monitor`; null for other reports.",
-    "region": "Region of the inputs whose rows differ most from the others; null if none differs significantly.",
-    "best": "Which model is best by a score, in comparisons of models.",
-    "gates": "Rules that the results were checked against.",
-    "changes": "Metrics that both reports have.",
-    "only_old": "Results that only the old report has.",
-    "only_new": "Results that only the new report has.",
-    "only_old[].reason": "Why the new report skipped the metric, if it says so.",
-    "only_new[].reason": "Why the old report skipped the metric, if it says so.",
-    "differences": "What else differs: input, settings, versions.",
-    "differences[].path": "Path of the field that differs.",
-    "differences[].old": "Its value in the old report; null if absent.",
-    "differences[].new": "Its value in the new report; null if absent.",
-}
-"""Descriptions of fields whose class documents none."""
 
 
 def pages():
@@ -621,7 +595,7 @@ def _fields(schema, owner, prefix):
     hints = get_type_hints(owner)
     for name, part in schema["properties"].items():
         path = prefix + name
-        text = described.get(name) or FIELDS.get(path) or part.get("description") or _described(Result).get(name, "")
+        text = described.get(name) or part.get("description") or _described(Result).get(name, "")
         yield path, _type(part), re.sub(r"\bNone\b", "null", text)
         part = next((kind for kind in part.get("anyOf", ()) if "properties" in kind), part)
         inner = part.get("items", part)
@@ -648,26 +622,19 @@ def _commented(owner):
             text = beside or " ".join(before) or (f'``"{only}"``' if only else "")
             shared = TOGETHER.fullmatch(text)
             names, text = (shared[1].split(", "), shared[2]) if shared else ([name], text)
-            found = {each: f"{text[0].upper()}{text[1:]}." for each in names if text} | found
+            first = text[:1] if text.startswith("p-value") else text[:1].upper()
+            found = {each: f"{first}{text[1:]}{'' if text[-1] == '…' else '.'}" for each in names if text} | found
         before = [*before, line[6:]] if line.startswith("    # ") else []
     return found
 
 
 def _described(owner):
-    """Return the descriptions of a dataclass's fields, from the parameters of its docstring and of its base classes."""
-    found, names = {}, []
-    parts = [_docstring(base)[1].get("Parameters", "") for base in owner.__mro__ if dataclasses.is_dataclass(base)]
-    for line in "\n".join(parts).splitlines():
-        if line.startswith(" "):
-            for name in names:
-                found[name] = f"{found.get(name, '')} {line.strip()}".strip()
-        else:
-            names = line.partition(" : ")[0].split(", ")
+    """Return the descriptions of a dataclass's fields, from the comments of the class and of its base classes."""
+    found = {}
     for base in owner.__mro__:
         if dataclasses.is_dataclass(base):
             found = _commented(base) | found
-    same = {name: text for name, text in found.items() if text.startswith("As in :class:`calcheck.reports.Result`")}
-    return found | {name: _described(Result)[name] for name in same if name in _described(Result)}
+    return found
 
 
 def _type(part):

@@ -38,33 +38,33 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Unmatched:
-    """A result that the other report does not contain; ``reason`` is why that report skipped the metric, if stated."""
+    """A result that the other report does not contain."""
 
     metric: str
     options: dict[str, Any]
     slice: dict[str, Any]
     value: float | None
-    reason: str | None
+    reason: str | None  # Why the other report skipped the metric, if it says so
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """Another field that differs: ``"input.n"``, ``"settings.versions.numpy"``; its value is None where absent."""
+    """Another field that differs: ``"input.n"``, ``"settings.versions.numpy"``."""
 
-    path: str
-    old: Any
-    new: Any
+    path: str  # Path of the field that differs
+    old: Any  # Its value in the old report; null if absent
+    new: Any  # Its value in the new report; null if absent
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diff:
     """The changes between two reports."""
 
-    schema_version: int = DIFF_SCHEMA_VERSION
+    schema_version: int = DIFF_SCHEMA_VERSION  # Version of the schema
     calcheck: str  # Version of calcheck that compared the reports
     changes: tuple[Change, ...]  # Changes of results in both reports (same metric, options and subset)
-    only_old: tuple[Unmatched, ...]
-    only_new: tuple[Unmatched, ...]
+    only_old: tuple[Unmatched, ...]  # Results that only the old report has
+    only_new: tuple[Unmatched, ...]  # Results that only the new report has
     differences: tuple[Difference, ...]  # Differences in input, settings and versions
 
 

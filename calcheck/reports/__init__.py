@@ -88,86 +88,47 @@ def cannot_reject(replicates: int, alternative: Alternative, confidence: float) 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricValue:
-    """The value of a metric, and what is needed to read it.
+    """The value of a metric, and what is needed to read it."""
 
-    Parameters
-    ----------
-    metric : str
-        Name of the metric, as listed by ``calcheck metrics``.
-    summary : str
-        Meaning and interpretation, in one or two sentences.
-    options : dict
-        Options of the metric as given; they recreate the same metric.
-    slice : dict
-        The rows that were used, if not all: ``{"removed": "3 %", "rows": 1145}``.
-    unit : str
-        Unit of the value: ``"1"``, ``"y"``, ``"y^2"`` …
-    orientation : str
-        Which of two values is better: the smaller, the larger, the one nearer to 0 (``"zero"``) or to the reference,
-        or none.
-    alternative : str
-        Values that are evidence against a model: ``"greater"`` or ``"less"`` than those of perfect models,
-        ``"two-sided"``, or ``"none"``.
-    value : float or None
-        Value of the metric.
-    """
-
-    metric: str
-    summary: str
-    options: dict[str, Any]
+    metric: str  # Name of the metric, as listed by ``calcheck metrics``
+    summary: str  # Meaning and interpretation, in one or two sentences
+    options: dict[str, Any]  # Options of the metric as given; they recreate the same metric
+    # The rows that were used, if not all: ``{"removed": "3 %", "rows": 1145}``
     slice: dict[str, Any] = field(default_factory=dict)
-    unit: str
+    unit: str  # Unit of the value: ``"1"``, ``"y"``, ``"y^2"`` …
+    # Which of two values is better: the smaller, the larger, the one nearer to 0 (``"zero"``) or to the reference, or
+    # none
     orientation: Orientation = "none"
+    # Values that are evidence against a model: ``"greater"`` or ``"less"`` than those of perfect models,
+    # ``"two-sided"``, or ``"none"``
     alternative: Alternative = "none"
-    value: float | None
+    value: float | None  # Value of the metric
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """A curve or a map of the picture of a metric: k values, and the band of perfect models.
+    """A curve or a map of the picture of a metric: k values, and the band of perfect models."""
 
-    Parameters
-    ----------
-    name : str
-        What the curve shows.
-    x_name : str
-        What the positions are: a column, ``"predicted standard deviation"`` or ``"interval width"``; empty if the name
-        implies it, and for inputs.
-    x : tuple of float or str
-        Positions, k of them; the smallest values of intervals if ``stop`` is not empty; names of categories.
-    stop : tuple of float
-        Largest values of the intervals, k of them or none.
-    x2_name, x2, stop2 : str, tuple of float
-        The same for the second quantity of a map; empty for curves.
-    y : tuple of float or None
-        Values of the data, k of them; None where undefined.
-    rows : tuple of float
-        Number of rows behind each value, k of them or none.
-    low, high : tuple of float or None
-        Limits that contain the whole curve of a perfect model with the probability ``confidence`` of the settings, k
-        of them each or none.
-    expected : tuple of float or None
-        Values of a right model, or else mean values of perfect models; k of them or none.
-    p_value : float or None
-        Probability that the curve of a perfect model is at least as extreme.
-    replicates : int
-        Number of perfect models that the band is based on.
-    """
-
-    name: CurveName
+    name: CurveName  # What the curve shows
+    # What the positions are: a column, ``"predicted standard deviation"`` or ``"interval width"``; empty if the name
+    # implies it, and for inputs
     x_name: str = ""
+    # Positions, k of them; the smallest values of intervals if ``stop`` is not empty; names of categories
     x: tuple[float | str, ...]
-    stop: tuple[float, ...] = ()
-    x2_name: str = ""
+    stop: tuple[float, ...] = ()  # Largest values of the intervals, k of them or none
+    x2_name: str = ""  # x2_name, x2, stop2: The same for the second quantity of a map; empty for curves
     x2: tuple[float, ...] = ()
     stop2: tuple[float, ...] = ()
-    y: tuple[float | None, ...]
-    rows: tuple[float, ...] = ()
+    y: tuple[float | None, ...]  # Values of the data, k of them; None where undefined
+    rows: tuple[float, ...] = ()  # Number of rows behind each value, k of them or none
+    # low, high: Limits that contain the whole curve of a perfect model with the probability ``confidence`` of the
+    # settings, k of them each or none
     low: tuple[float | None, ...] = ()
     high: tuple[float | None, ...] = ()
+    # Values of a right model, or else mean values of perfect models; k of them or none
     expected: tuple[float | None, ...] = ()
-    p_value: float | None = None
-    replicates: int = 0
+    p_value: float | None = None  # Probability that the curve of a perfect model is at least as extreme
+    replicates: int = 0  # Number of perfect models that the band is based on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,56 +136,37 @@ class Inference:
     """Uncertainty of a value: interval, reference, p-value and verdict.
 
     A number that is not available is None, and ``warnings`` gives the reason.
-
-    Parameters
-    ----------
-    low, high : float or None
-        Limits of the confidence interval, in the unit of the value.
-    interval : str or None
-        Method of the interval: ``"bca"``, ``"abc"``, ``"percentile"``, ``"clopper-pearson"``, ``"normal"``,
-        ``"random orders"``, ``"order-statistics"`` or ``"t"``. The limits of the last two are one-sided: each is wrong
-        with a probability of 1 - confidence.
-    reference, reference_low, reference_high : float or None
-        Score of a perfect model on the same data, and its limits.
-    reference_kind : str or None
-        Origin of the reference: ``"exact"`` or ``"simulated"``.
-    zeta, zeta_mc_error : float or None
-        Distance between value and reference in units of the interval, and its Monte Carlo error. On a side that is no
-        evidence against a model, a simulated one is at most 1 in size.
-    p_value, p_value_mc_error : float or None
-        Probability that a perfect model has a score at least as extreme, and its Monte Carlo error.
-    p_value_adjusted : float or None
-        p-value adjusted for the number of results: of metrics in a report, of groups and metrics among slices. If the
-    model is right, some adjusted p-value is at most 0.05 in 5 % of data sets.
-    verdict : str
-        ``"pass"``, ``"fail"``, ``"undecided"`` or ``"none"``.
-    direction : str or None
-        How the model is wrong, if the verdict is ``"fail"``: ``"too-narrow"``, ``"better-than-promised"`` …
-    details : dict
-        Settings and diagnostics of the computation: numbers, strings, lists and dicts.
-    warnings : tuple of Message
-        Reasons to doubt the value, and reasons for absent numbers.
-    curves : tuple of Curve
-        Curves of the picture, if one was requested.
     """
 
-    low: float | None = None
+    low: float | None = None  # low, high: Limits of the confidence interval, in the unit of the value
     high: float | None = None
+    # Method of the interval: ``"bca"``, ``"abc"``, ``"percentile"``, ``"clopper-pearson"``, ``"normal"``, ``"random
+    # orders"``, ``"order-statistics"`` or ``"t"``. The limits of the last two are one-sided: each is wrong with a
+    # probability of 1 - confidence
     interval: IntervalKind | None = None
+    # reference, reference_low, reference_high: Score of a perfect model on the same data, and its limits
     reference: float | None = None
     reference_low: float | None = None
     reference_high: float | None = None
-    reference_kind: ReferenceKind | None = None
+    reference_kind: ReferenceKind | None = None  # Origin of the reference: ``"exact"`` or ``"simulated"``
+    # zeta, zeta_mc_error: Distance between value and reference in units of the interval, and its Monte Carlo error. On
+    # a side that is no evidence against a model, a simulated one is at most 1 in size
     zeta: float | None = None
     zeta_mc_error: float | None = None
+    # p_value, p_value_mc_error: Probability that a perfect model has a score at least as extreme, and its Monte Carlo
+    # error
     p_value: float | None = None
     p_value_mc_error: float | None = None
+    # p-value adjusted for the number of results: of metrics in a report, of groups and metrics among slices. If the
+    # model is right, some adjusted p-value is at most 0.05 in 5 % of data sets
     p_value_adjusted: float | None = field(default=None, metadata=ADDED)
-    verdict: Verdict = "none"
+    verdict: Verdict = "none"  # ``"pass"``, ``"fail"``, ``"undecided"`` or ``"none"``
+    # How the model is wrong, if the verdict is ``"fail"``: ``"too-narrow"``, ``"better-than-promised"`` …
     direction: Direction | None = field(default=None, metadata=ADDED)
+    # Settings and diagnostics of the computation: numbers, strings, lists and dicts
     details: dict[str, Any] = field(default_factory=dict)
-    warnings: tuple[Message, ...] = ()
-    curves: tuple[Curve, ...] = field(default=(), metadata=ADDED)
+    warnings: tuple[Message, ...] = ()  # Reasons to doubt the value, and reasons for absent numbers
+    curves: tuple[Curve, ...] = field(default=(), metadata=ADDED)  # Curves of the picture, if one was requested
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,106 +191,52 @@ class Result(Inference, MetricValue):
 
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
-    """An input file and its role.
+    """An input file and its role."""
 
-    Parameters
-    ----------
-    role : str
-        Role of the file.
-    path : str
-        Path as given; a folder or a pattern if several files form one data set.
-    sha256 : str
-        SHA-256 hash of the content. For several files: hash of their hashes, one per line, in order.
-    rows : int
-        Number of rows read.
-    files : int
-        Number of files.
-    """
-
-    role: FileRole
-    path: str
-    sha256: str
-    rows: int
-    files: int = field(default=1, metadata=ADDED)
+    role: FileRole  # Role of the file
+    path: str  # Path as given; a folder or a pattern if several files form one data set
+    sha256: str  # SHA-256 hash of the content. For several files: hash of their hashes, one per line, in order
+    rows: int  # Number of rows read
+    files: int = field(default=1, metadata=ADDED)  # Number of files
 
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """The input data: files, number of rows, and roles of the columns.
+    """The input data: files, number of rows, and roles of the columns."""
 
-    Parameters
-    ----------
-    files : tuple of InputFile
-        All files that were read, the predictions first.
-    n : int
-        Number of rows that the metrics used.
-    dropped : int
-        Number of rows of all files dropped by ``--nan-policy omit``.
-    predictive : str or None
-        Family of the predictive distributions.
-    columns : dict
-        Column of each role.
-    options : tuple of str
-        Options that state explicitly how the predictions were read.
-    layout : str or None
-        Layout of the file, named after the tools that write it, and its content; None for one row per unit and
-        column names that are not specific to a tool.
-    """
-
-    files: tuple[InputFile, ...]
-    n: int
-    dropped: int
-    predictive: str | None
-    columns: dict[str, str]
-    options: tuple[str, ...] = ()
+    files: tuple[InputFile, ...]  # All files that were read, the predictions first
+    n: int  # Number of rows that the metrics used
+    dropped: int  # Number of rows of all files dropped by ``--nan-policy omit``
+    predictive: str | None  # Family of the predictive distributions
+    columns: dict[str, str]  # Column of each role
+    options: tuple[str, ...] = ()  # Options that state explicitly how the predictions were read
+    # Layout of the file, named after the tools that write it, and its content; None for one row per unit and column
+    # names that are not specific to a tool
     layout: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Skipped:
-    """A metric that could not be computed, and the reason.
+    """A metric that could not be computed, and the reason."""
 
-    Parameters
-    ----------
-    metric : str
-        Name of the metric.
-    code : str
-        ``"inapplicable"`` if the metric does not apply to the data or to the way they are read, and the reason then
-        continues the name of the metric; ``"error"`` if the computation failed.
-    reason : str
-        The reason in words.
-    """
-
-    metric: str
+    metric: str  # Name of the metric
+    # ``"inapplicable"`` if the metric does not apply to the data or to the way they are read, and the reason then
+    # continues the name of the metric; ``"error"`` if the computation failed
     code: Literal["inapplicable", "error"]
-    reason: str
+    reason: str  # The reason in words
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """The outcome of one gate rule, which states the condition of a violation.
+    """The outcome of one gate rule, which states the condition of a violation."""
 
-    Parameters
-    ----------
-    rule : str
-        The rule, as given.
-    level : str
-        Consequence of a violation: ``"fail"``, or ``"warn"`` if it is only shown.
-    passed : bool
-        True if the rule is not violated; False also if it needs a number that is missing, or cannot be judged.
-    message : str
-        The outcome in words.
-    values : dict
-        Value of each name in the rule; None if it is missing.
-    judged : bool
-        False if the outcome depends on a verdict that there is not: the rule is neither passed nor violated.
-    """
-
-    rule: str
-    level: Level
+    rule: str  # The rule, as given
+    level: Level  # Consequence of a violation: ``"fail"``, or ``"warn"`` if it is only shown
+    # True if the rule is not violated; False also if it needs a number that is missing, or cannot be judged
     passed: bool
-    message: str
-    values: dict[str, float | str | None]
+    message: str  # The outcome in words
+    values: dict[str, float | str | None]  # Value of each name in the rule; None if it is missing
+    # False if the outcome depends on a verdict that there is not: the rule is neither passed nor violated
     judged: bool = field(default=True, metadata=ADDED)
 
     @property
@@ -359,115 +247,62 @@ class Gate:
 
 @dataclass(frozen=True, kw_only=True)
 class Overall:
-    """One verdict for all metrics of a report whose verdicts are based on p-values.
+    """One verdict for all metrics of a report whose verdicts are based on p-values."""
 
-    Parameters
-    ----------
-    verdict : str
-        ``"pass"``, ``"fail"``, or ``"none"`` if the replicates are too few.
-    p_value : float
-        Probability that the metrics of a perfect model are together at least as extreme.
-    method : str
-        How the metrics are joined: by the largest distance of a statistic from its median, relative to its limit.
-    replicates : int
-        Number of replicates, on which all metrics are computed.
-    metrics : tuple of str
-        Names of the metrics.
-    leading : str
-        Metric with the strongest evidence against the model.
-    """
-
-    verdict: Verdict
-    p_value: float
+    verdict: Verdict  # ``"pass"``, ``"fail"``, or ``"none"`` if the replicates are too few
+    p_value: float  # Probability that the metrics of a perfect model are together at least as extreme
+    # How the metrics are joined: by the largest distance of a statistic from its median, relative to its limit
     method: Literal["maximum relative to limits"]
-    replicates: int
-    metrics: tuple[str, ...]
-    leading: str
+    replicates: int  # Number of replicates, on which all metrics are computed
+    metrics: tuple[str, ...]  # Names of the metrics
+    leading: str  # Metric with the strongest evidence against the model
 
 
 @dataclass(frozen=True, kw_only=True)
 class HorizonEvidence:
-    """The e-process of the forecasts with one horizon.
+    """The e-process of the forecasts with one horizon."""
 
-    Parameters
-    ----------
-    horizon : int
-        The horizon, as in the data.
-    lag : int
-        Number of steps between the last observation that a forecast knows and its target, from 1.
-    rows, times : int
-        Number of rows, and of different times.
-    e_value, log_e_value : float
-        Evidence against the model after the last time, and its natural logarithm.
-    max_e_value, max_log_e_value : float
-        The largest e-value so far, and its natural logarithm.
-    components : dict
-        Means of the components of the PIT over all rows: bias, dispersion, skewness and tails.
-    """
-
-    horizon: int
-    lag: int
-    rows: int
+    horizon: int  # The horizon, as in the data
+    lag: int  # Number of steps between the last observation that a forecast knows and its target, from 1
+    rows: int  # rows, times: Number of rows, and of different times
     times: int
-    e_value: float
+    e_value: float  # e_value, log_e_value: Evidence against the model after the last time, and its natural logarithm
     log_e_value: float
-    max_e_value: float
+    max_e_value: float  # max_e_value, max_log_e_value: The largest e-value so far, and its natural logarithm
     max_log_e_value: float | None = field(default=None, metadata=ADDED)
+    # Means of the components of the PIT over all rows: bias, dispersion, skewness and tails
     components: dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Monitor:
-    """Evidence against a model over time, by an e-process.
+    """Evidence against a model over time, by an e-process."""
 
-    Parameters
-    ----------
-    verdict : str
-        ``"fail"`` if there is an alarm: the e-value has reached the threshold at some time; else ``"pass"``.
-    e_value, log_e_value : float
-        Evidence against the model after the last time, and its natural logarithm. It starts at 1. E-values beyond the
-        range of floats are the largest float.
-    max_e_value, max_log_e_value : float
-        The largest evidence so far. If the model is right, it ever reaches the threshold with a probability of at most
-        the level.
-    threshold : float
-        E-value of an alarm, 1 / level.
-    times : int
-        Number of different times.
-    first_time, last_time : str
-        First and last time.
-    alarm_time : str or None
-        Time at which the threshold was reached.
-    fault_start, fault_end : str or None
-        First and last time of the rows that contradict the model most, up to the largest e-value, if there is an alarm.
-    direction : str or None
-        How the model is wrong there.
-    components : dict
-        Means of the components of the PIT there: bias, dispersion, skewness and tails.
-    horizons : tuple of HorizonEvidence
-        The e-process of each horizon.
-    path_times : tuple of str
-        Times of the path, at most 1,000.
-    path_log_e_values : tuple of float
-        Natural logarithms of the e-value; the largest between a time and the next one.
-    """
-
+    # ``"fail"`` if there is an alarm: the e-value has reached the threshold at some time; else ``"pass"``
     verdict: Verdict
+    # e_value, log_e_value: Evidence against the model after the last time, and its natural logarithm. It starts at 1.
+    # E-values beyond the range of floats are the largest float
     e_value: float
     log_e_value: float
+    # max_e_value, max_log_e_value: The largest evidence so far. If the model is right, it ever reaches the threshold
+    # with a probability of at most the level
     max_e_value: float
     max_log_e_value: float
-    threshold: float
-    times: int
-    first_time: str
+    threshold: float  # E-value of an alarm, 1 / level
+    times: int  # Number of different times
+    first_time: str  # first_time, last_time: First and last time
     last_time: str
-    alarm_time: str | None = None
+    alarm_time: str | None = None  # Time at which the threshold was reached
+    # fault_start, fault_end: First and last time of the rows that contradict the model most, up to the largest e-value,
+    # if there is an alarm
     fault_start: str | None = None
     fault_end: str | None = None
-    direction: Direction | None = None
+    direction: Direction | None = None  # How the model is wrong there
+    # Means of the components of the PIT there: bias, dispersion, skewness and tails
     components: dict[str, float] = field(default_factory=dict)
-    horizons: tuple[HorizonEvidence, ...] = ()
-    path_times: tuple[str, ...] = ()
+    horizons: tuple[HorizonEvidence, ...] = ()  # The e-process of each horizon
+    path_times: tuple[str, ...] = ()  # Times of the path, at most 1,000
+    # Natural logarithms of the e-value; the largest between a time and the next one
     path_log_e_values: tuple[float, ...] = ()
 
 
@@ -475,17 +310,22 @@ class Monitor:
 class Report:
     """All results of one run."""
 
-    schema_version: int = SCHEMA_VERSION
-    calcheck: str
-    input: Input
-    settings: dict[str, Any]
-    results: tuple[Result, ...]
-    skipped: tuple[Skipped, ...] = ()
-    gates: tuple[Gate, ...] = ()
+    schema_version: int = SCHEMA_VERSION  # Version of the schema
+    calcheck: str  # Version of calcheck that wrote the report
+    input: Input  # Files that were read, and how
+    settings: dict[str, Any]  # Settings of the run
+    results: tuple[Result, ...]  # One result for each metric
+    skipped: tuple[Skipped, ...] = ()  # Metrics that could not be computed
+    gates: tuple[Gate, ...] = ()  # Rules that the results were checked against
+    # One verdict for the metrics together; null if fewer than two have p-values from the same replicates
     overall: Overall | None = field(default=None, metadata=ADDED)
+    # Whether the uncertainties can be trusted, and by how much they are off; null for single metrics
     conclusion: Conclusion | None = field(default=None, metadata=ADDED)
+    # Evidence against the model over time, of `calcheck monitor`; null for other reports
     monitor: Monitor | None = field(default=None, metadata=ADDED)
+    # Region of the inputs whose rows differ most from the others; null if none differs significantly
     region: WorstRegion | None = field(default=None, metadata=ADDED)
+    # Which model is best by a score, in comparisons of models
     best: tuple[BestModel, ...] = field(default=(), metadata=ADDED)
 
     @property
