@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -245,6 +246,11 @@ class PooledDraws:
         return sums, sums.sum(axis=1) / 2
 
 
+def _loaded(name: str) -> Any:
+    """Return a method of the draws themselves."""
+    return lambda self, *given: getattr(self.load(), name)(*given)
+
+
 @dataclass(frozen=True, eq=False)
 class ExchangedSamples(Predictive):
     """The remaining m draws of each row after an exchange of its target, at a cost that mostly does not depend on m."""
@@ -252,6 +258,14 @@ class ExchangedSamples(Predictive):
     family: ClassVar[str] = "samples"
     pooled: PooledDraws  # The m + 1 values of each row
     swapped_draws: Places  # (n,), index of the new target: 0 for the original target, j for draw j - 1
+
+    hashes, describe, interval_mass_error, quantile, sample, mixed_moments, kernel_mean, kernel_norm = map(
+        _loaded,
+        (
+            *("hashes", "describe", "interval_mass_error", "quantile"),
+            *("sample", "mixed_moments", "kernel_mean", "kernel_norm"),
+        ),
+    )
 
     def __len__(self) -> int:
         return len(self.swapped_draws)
@@ -291,14 +305,8 @@ class ExchangedSamples(Predictive):
         """Return the same distributions as :class:`Samples`."""
         return self.pooled.samples.exchange(self.pooled.y, self.swapped_draws)[1]
 
-    def hashes(self, key: int) -> Words:
-        return self.load().hashes(key)
-
     def take(self, rows: Indices | slice) -> Samples:  # type: ignore[override]
         return self.load().take(rows)
-
-    def describe(self) -> list[str]:
-        return self.load().describe()
 
     def mean(self) -> Values:
         first = self._ranked(0)
@@ -326,9 +334,6 @@ class ExchangedSamples(Predictive):
         values, targets = self.pooled.ranked[0], self.new_targets
         within = np.sum((values >= low[:, None]) & (values <= high[:, None]), axis=1)
         return np.asarray((within - ((targets >= low) & (targets <= high)) - 1) / (self.n_draws + 1))
-
-    def interval_mass_error(self, y: Values, low: Values, high: Values) -> Values:
-        return self.load().interval_mass_error(y, low, high)
 
     def cdf(self, y: Values) -> Values:
         return self.cdf_limits(y)[1]
@@ -361,20 +366,27 @@ class ExchangedSamples(Predictive):
         far = self._at(distances)
         return far, pairs - far
 
-    def quantile(self, p: float) -> Values:
-        return self.load().quantile(p)
 
-    def sample(self, rng: Random, size: int) -> Values:
-        return self.load().sample(rng, size)
+def _first(name: str) -> Any:
+    """Return a property of the first distributions."""
+    return property(attrgetter(f"first.{name}"))
 
-    def mixed_moments(self, exponents: Indices) -> Values:
-        return self.load().mixed_moments(exponents)
 
-    def kernel_mean(self, points: Values, gamma: Values) -> Values:
-        return self.load().kernel_mean(points, gamma)
+def _joined(name: str) -> Any:
+    """Return a method that joins the arrays of all batches."""
+    return lambda self, *given: self.join_batches(lambda batch, _: getattr(batch, name)(*given))
 
-    def kernel_norm(self, gamma: Values) -> Values:
-        return self.load().kernel_norm(gamma)
+
+def _joined_rows(name: str) -> Any:
+    """Return a method that joins the arrays of all batches, each of which gets its rows of the arguments."""
+    return lambda self, *given: self.join_batches(
+        lambda batch, rows: getattr(batch, name)(*(each[rows] for each in given))
+    )
+
+
+def _joined_pair(name: str) -> Any:
+    """Return a method that joins the two arrays of all batches."""
+    return lambda self, *given: self.join_pairs(lambda batch, _: getattr(batch, name)(*given))
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,33 +401,17 @@ class LazyPredictive(Predictive):
     def __len__(self) -> int:
         return self.count
 
-    @property
-    def targets(self) -> int:
-        return self.first.targets
-
-    @property
-    def n_draws(self) -> int | None:
-        return self.first.n_draws
-
-    @property
-    def quantile_levels(self) -> Values | None:
-        return self.first.quantile_levels
-
-    @property
-    def shape_is_known(self) -> bool:
-        return self.first.shape_is_known
-
-    @property
-    def caveat(self) -> str:
-        return self.first.caveat
-
-    @property
-    def kernel_error(self) -> float:
-        return self.first.kernel_error
-
-    @property
-    def display_name(self) -> str:
-        return self.first.display_name
+    targets, n_draws, quantile_levels, shape_is_known, caveat, kernel_error, display_name = map(
+        _first, ("targets", "n_draws", "quantile_levels", "shape_is_known", "caveat", "kernel_error", "display_name")
+    )
+    mean, std, median, quantile, central_mass, mixed_moments, kernel_mean, kernel_norm = map(
+        _joined,
+        ("mean", "std", "median", "quantile", "central_mass", "mixed_moments", "kernel_mean", "kernel_norm"),
+    )
+    central_interval, support_interval = map(_joined_pair, ("central_interval", "support_interval"))
+    cdf, cdf_left, log_prob, crps, fair_crps, interval_mass, interval_mass_error = map(
+        _joined_rows, ("cdf", "cdf_left", "log_prob", "crps", "fair_crps", "interval_mass", "interval_mass_error")
+    )
 
     @property
     def nbytes(self) -> int:
@@ -441,58 +437,16 @@ class LazyPredictive(Predictive):
         back[order] = np.arange(len(order))
         return parts[0].join(parts[1:]).take(back)
 
-    def mean(self) -> Values:
-        return self._each(lambda batch, _: batch.mean())
-
-    def std(self) -> Values:
-        return self._each(lambda batch, _: batch.std())
-
-    def median(self) -> Values:
-        return self._each(lambda batch, _: batch.median())
-
-    def cdf(self, y: Values) -> Values:
-        return self._each(lambda batch, rows: batch.cdf(y[rows]))
-
-    def cdf_left(self, y: Values) -> Values:
-        return self._each(lambda batch, rows: batch.cdf_left(y[rows]))
-
     def cdf_limits(self, y: Values) -> tuple[Values, Values]:
-        return self._pair(lambda batch, rows: batch.cdf_limits(y[rows]))
-
-    def interval_mass(self, low: Values, high: Values) -> Values:
-        return self._each(lambda batch, rows: batch.interval_mass(low[rows], high[rows]))
-
-    def interval_mass_error(self, y: Values, low: Values, high: Values) -> Values:
-        return self._each(lambda batch, rows: batch.interval_mass_error(y[rows], low[rows], high[rows]))
-
-    def central_interval(self, level: float) -> tuple[Values, Values]:
-        return self._pair(lambda batch, _: batch.central_interval(level))
-
-    def central_mass(self, level: float) -> Values:
-        return self._each(lambda batch, _: batch.central_mass(level))
-
-    def log_prob(self, y: Values) -> Values:
-        return self._each(lambda batch, rows: batch.log_prob(y[rows]))
-
-    def crps(self, y: Values) -> Values:
-        return self._each(lambda batch, rows: batch.crps(y[rows]))
-
-    def fair_crps(self, y: Values) -> Values:
-        return self._each(lambda batch, rows: batch.fair_crps(y[rows]))
-
-    def quantile(self, p: float) -> Values:
-        return self._each(lambda batch, _: batch.quantile(p))
-
-    def support_interval(self, tail: float) -> tuple[Values, Values]:
-        return self._pair(lambda batch, _: batch.support_interval(tail))
+        return self.join_pairs(lambda batch, rows: batch.cdf_limits(y[rows]))
 
     def hashes(self, key: int) -> Words:
         return np.concatenate([batch.hashes(key) for batch in self.read()])
 
     def sample(self, rng: Random, size: int) -> Values:
         if isinstance(rng, RowRandom):
-            return self._each(lambda batch, rows: batch.sample(rng.take(rows), size))
-        return self._each(lambda batch, _: batch.sample(rng, size))
+            return self.join_batches(lambda batch, rows: batch.sample(rng.take(rows), size))
+        return self.join_batches(lambda batch, _: batch.sample(rng, size))
 
     def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         if self.n_draws is None:
@@ -516,15 +470,6 @@ class LazyPredictive(Predictive):
         targets = np.concatenate([targets for targets, _ in read()])
         return targets, replace(self, read=lambda: (batch for _, batch in read()))
 
-    def mixed_moments(self, exponents: Indices) -> Values:
-        return self._each(lambda batch, _: batch.mixed_moments(exponents))
-
-    def kernel_mean(self, points: Values, gamma: Values) -> Values:
-        return self._each(lambda batch, _: batch.kernel_mean(points, gamma))
-
-    def kernel_norm(self, gamma: Values) -> Values:
-        return self._each(lambda batch, _: batch.kernel_norm(gamma))
-
     def describe(self) -> list[str]:
         return [text for batch in self.read() for text in batch.describe()]
 
@@ -535,12 +480,12 @@ class LazyPredictive(Predictive):
             yield start, batch
             start += len(batch)
 
-    def _each(self, of: Callable[[Predictive, slice], Values]) -> Values:
+    def join_batches(self, of: Callable[[Predictive, slice], Values]) -> Values:
         """Return a function of the batches and their rows, concatenated over all batches."""
         parts = (of(batch, slice(start, start + len(batch))) for start, batch in self._batches_with_start())
         return np.concatenate([_without_base(part) for part in parts])
 
-    def _pair(self, of: Callable[[Predictive, slice], tuple[Values, Values]]) -> tuple[Values, Values]:
+    def join_pairs(self, of: Callable[[Predictive, slice], tuple[Values, Values]]) -> tuple[Values, Values]:
         """Return two arrays concatenated over all batches; the same array twice if they are identical in each batch."""
         firsts, seconds, same = [], [], True
         for start, batch in self._batches_with_start():
