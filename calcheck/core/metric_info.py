@@ -46,6 +46,11 @@ ABSENT_BY_INTERVAL: dict[IntervalMethod, tuple[str, ...]] = {
     "none": ("low", "high", "interval", "zeta_mc_error"),
 }  # Result fields that are always null, by alternative hypothesis and by interval method
 
+DIRECTIONS: dict[Orientation, tuple[Direction, Direction]] = {
+    "smaller": ("worse-than-promised", "better-than-promised"),
+    "zero": ("predictions-too-low", "predictions-too-high"),
+}  # How a model is wrong whose value is above or below the reference, for metrics without directions of their own
+
 
 @dataclass(frozen=True, kw_only=True)
 class MetricInfo:
@@ -81,13 +86,19 @@ class MetricInfo:
     repeated_targets: bool = False
     # Whether an infinite value means that targets have probability 0 under the predictions
     infinite_if_impossible: bool = False
-    # above, below: how the model is wrong if the value is significantly above or below the reference
+    # above, below: how the model is wrong if the value is significantly above or below the reference; by default, what
+    # the orientation implies
     above: Direction | None = None
     below: Direction | None = None
     uses: Part = "distribution"  # The part of the predictive distributions that the metric uses
     details: type[Details] = Details  # Type of the details in results
     # Laws in tests/metrics/test_every_metric.py that do not apply to the metric, with the reasons
     exempt_laws: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.alternative == "two-sided" and self.above is self.below is None:
+            for name, direction in zip(("above", "below"), DIRECTIONS.get(self.orientation, (None, None)), strict=True):
+                object.__setattr__(self, name, direction)
 
     @property
     def allows_dependence(self) -> bool:

@@ -43,8 +43,6 @@ class Mae(MeanMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="mae",
         unit="y",
-        above="worse-than-promised",
-        below="better-than-promised",
         source="Gneiting 2011",
         interpretation="Smaller is better.",
         uses="point",
@@ -78,8 +76,6 @@ class Rmse(LocalMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="rmse",
         unit="y",
-        above="worse-than-promised",
-        below="better-than-promised",
         source="Pernot, Eq. 7 (arXiv 2402.10043)",
         interpretation="Smaller is better.",
         uses="point",
@@ -116,8 +112,6 @@ class Bias(MeanMetric):
         name="bias",
         unit="y",
         orientation="zero",
-        above="predictions-too-low",
-        below="predictions-too-high",
         source="Pernot (arXiv 2402.10043)",
         interpretation="0 is ideal; positive values mean that targets are above the predictions.",
         uses="point",
@@ -160,8 +154,6 @@ class StandardizedBias(MeanMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="standardized-bias",
         orientation="zero",
-        above="predictions-too-low",
-        below="predictions-too-high",
         source="Pernot (arXiv 2402.10043)",
         interpretation="0 is ideal; at 0.2, targets are on average 0.2 standard deviations above the predictions.",
         interval="one-sided",

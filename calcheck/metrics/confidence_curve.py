@@ -50,8 +50,6 @@ class ConfidenceCurve(OrderedMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="confidence-curve",
         unit="y",
-        above="worse-than-promised",
-        below="better-than-promised",
         source="Pernot 2022 (arXiv 2206.15272)",
         interpretation="Smaller is better; a perfect model is above 0, because errors are partly random.",
         interval="percentile",

@@ -77,6 +77,18 @@ def scores_at_levels(rows: Predictions, levels: tuple[float, ...]) -> Scores:
     )
 
 
+MISCALIBRATION = MetricInfo(
+    name="",
+    unit="y",
+    alternative="greater",
+    above="wrong-quantiles",
+    source="Gneiting, Resin 2023",
+    interpretation="Smaller is better; because of noise, a perfect model is above 0.",
+    interval="none",
+    no_interval=SHARED_FIT,
+)  # What the metrics have in common
+
+
 @dataclass(frozen=True)
 class MiscalibrationMetric(UnfittedMetric):
     """Base class of metrics that say by how much isotonic regression of the targets improves a mean score."""
@@ -122,15 +134,11 @@ class MeanMiscalibration(MiscalibrationMetric):
     Gneiting, Resin (2023), "Regression diagnostics meets forecast evaluation". Dimitriadis, Gneiting, Jordan (2021).
     """
 
-    info: ClassVar[MetricInfo] = MetricInfo(
+    info: ClassVar[MetricInfo] = replace(
+        MISCALIBRATION,
         name="mean-miscalibration",
         unit="y^2",
-        alternative="greater",
         above="conditional-bias",
-        source="Gneiting, Resin 2023",
-        interpretation="Smaller is better; because of noise, a perfect model is above 0.",
-        interval="none",
-        no_interval=SHARED_FIT,
         uses="point",
         details=MeanMiscalibrationDetails,
         exempt_laws={"spread": "depends on the mean only"},
@@ -176,15 +184,9 @@ class QuantileMiscalibration(LevelsOption, MiscalibrationMetric):
     Gneiting, Resin (2023), "Regression diagnostics meets forecast evaluation". Dimitriadis, Gneiting, Jordan (2021).
     """
 
-    info: ClassVar[MetricInfo] = MetricInfo(
+    info: ClassVar[MetricInfo] = replace(
+        MISCALIBRATION,
         name="quantile-miscalibration",
-        unit="y",
-        alternative="greater",
-        above="wrong-quantiles",
-        source="Gneiting, Resin 2023",
-        interpretation="Smaller is better; because of noise, a perfect model is above 0.",
-        interval="none",
-        no_interval=SHARED_FIT,
         details=QuantileMiscalibrationDetails,
     )
     default_levels: ClassVar[tuple[float, ...]] = tuple(step / 20 for step in range(1, 20))
@@ -235,15 +237,9 @@ class CrpsMiscalibration(MiscalibrationMetric):
     ensembles with the continuous ranked probability score".
     """
 
-    info: ClassVar[MetricInfo] = MetricInfo(
+    info: ClassVar[MetricInfo] = replace(
+        MISCALIBRATION,
         name="crps-miscalibration",
-        unit="y",
-        alternative="greater",
-        above="wrong-quantiles",
-        source="Gneiting, Resin 2023",
-        interpretation="Smaller is better; because of noise, a perfect model is above 0.",
-        interval="none",
-        no_interval=SHARED_FIT,
         details=CrpsMiscalibrationDetails,
     )
 

@@ -195,8 +195,6 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="ammd",
-        above="worse-than-promised",
-        below="better-than-promised",
         source="Huang, Lam, Zhang, Eq. 6 (arXiv 2206.04287)",
         interpretation="A proper score without the term that depends on the data only; good models are below 0.",
         conditional_on="scale of the kernel on targets",

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from calcheck.typing import Values
 
 KEYWORDS = ("std", "inputs", "time")
+LOCAL_ERROR = MetricInfo(
+    name="",
+    alternative="greater",
+    source="Neyman 1937, with leave-one-out predictions",
+    interpretation="",
+    interval="lower",
+    uses_inputs=True,
+    details=LocalErrorDetails,
+)  # What the metrics have in common
 
 
 class _Estimate(NamedTuple):
@@ -208,15 +217,11 @@ class LocalScale(LocalErrorMetric):
     distribution-free conditional predictive inference": the absence of local errors cannot be shown.
     """
 
-    info: ClassVar[MetricInfo] = MetricInfo(
+    info: ClassVar[MetricInfo] = replace(
+        LOCAL_ERROR,
         name="local-scale",
-        alternative="greater",
         above="conditional-scale",
-        source="Neyman 1937, with leave-one-out predictions",
         interpretation="Smaller is better; 0.2 says that intervals are off by at least 20 % from row to row.",
-        interval="lower",
-        uses_inputs=True,
-        details=LocalErrorDetails,
         exempt_laws={"spread": "a factor that all rows share has no effect, so noise decides"},
     )
     degree: ClassVar[int] = 2
@@ -256,15 +261,11 @@ class LocalBias(LocalErrorMetric):
     distribution-free conditional predictive inference".
     """
 
-    info: ClassVar[MetricInfo] = MetricInfo(
+    info: ClassVar[MetricInfo] = replace(
+        LOCAL_ERROR,
         name="local-bias",
-        alternative="greater",
         above="conditional-bias",
-        source="Neyman 1937, with leave-one-out predictions",
         interpretation="Smaller is better; 0.2 says that the bias varies by at least 0.2 standard deviations.",
-        interval="lower",
-        uses_inputs=True,
-        details=LocalErrorDetails,
         exempt_laws={"spread": "about 0 for any spread of symmetric distributions, so noise decides"},
     )
     degree: ClassVar[int] = 1

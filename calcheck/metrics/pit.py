@@ -207,8 +207,6 @@ class PitBias(PitComponent):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="pit-bias",
         orientation="zero",
-        above="predictions-too-low",
-        below="predictions-too-high",
         source="Neyman 1937",
         interpretation="0 is ideal; positive values mean that targets are above the predictions.",
         exempt_laws={"spread": "about 0 for any spread of symmetric distributions, so noise decides"},

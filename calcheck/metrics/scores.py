@@ -53,8 +53,6 @@ class Nll(MeanMetric):
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="nll",
-        above="worse-than-promised",
-        below="better-than-promised",
         source="Pernot, Eq. 12 (arXiv 2402.10043)",
         interpretation=(
             "Smaller is better; only comparisons on the same targets are meaningful, as there is no absolute scale."
@@ -138,8 +136,6 @@ class Crps(MeanMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="crps",
         unit="y",
-        above="worse-than-promised",
-        below="better-than-promised",
         source="Gneiting, Raftery 2007; Ferro 2014",
         interpretation="Smaller is better; for a point forecast it is the absolute error.",
         details=CrpsDetails,
@@ -207,8 +203,6 @@ class IntervalScore(LevelOption, MeanMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="interval-score",
         unit="y",
-        above="worse-than-promised",
-        below="better-than-promised",
         source="Gneiting, Raftery 2007",
         interpretation="Smaller is better.",
         uses="interval",
@@ -258,8 +252,6 @@ class Wis(LevelsOption, LocalMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="wis",
         unit="y",
-        above="worse-than-promised",
-        below="better-than-promised",
         source="Bracher, Ray, Gneiting, Reich 2021",
         interpretation="Smaller is better; the sum of overprediction, underprediction and dispersion.",
         details=WisDetails,
@@ -350,8 +342,6 @@ class Pinball(LevelsOption, MeanMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="pinball",
         unit="y",
-        above="worse-than-promised",
-        below="better-than-promised",
         source="Koenker, Bassett 1978; Gneiting, Raftery 2007, Sec. 6",
         interpretation="Smaller is better.",
         details=PinballDetails,
