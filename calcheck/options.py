@@ -18,8 +18,8 @@ TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 
 def option(  # noqa: PLR0913 - keywords
-    default: Any,
     text: str,
+    default: Any = None,
     *,
     metavar: str | None = None,
     short: str | None = None,

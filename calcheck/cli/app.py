@@ -179,9 +179,9 @@ class SettingsOptions:
     exclusive: ClassVar = ((frozenset({"config"}), frozenset({"no_config"})),)
 
     config: str | None = option(
-        None, "Settings file to use instead of the nearest calcheck.toml. Variable: CALCHECK_CONFIG.", metavar="FILE"
+        "Settings file to use instead of the nearest calcheck.toml. Variable: CALCHECK_CONFIG.", metavar="FILE"
     )
-    no_config: bool = option(default=False, text="Read no settings file. Variable: CALCHECK_NO_CONFIG=1.")
+    no_config: bool = option("Read no settings file. Variable: CALCHECK_NO_CONFIG=1.", default=False)
 
 
 def make_program() -> TyperGroup:

@@ -32,7 +32,7 @@ class MergeOptions:
     """Options for the output of merged states."""
 
     save_state: str | None = option(
-        None, "Save the merged state to a file.", metavar="FILE", by_hand=study_options.OVERWRITTEN
+        "Save the merged state to a file.", metavar="FILE", by_hand=study_options.OVERWRITTEN
     )
 
 

@@ -101,18 +101,15 @@ class RowDependence:
     """Options that state which rows depend on each other; by default none do."""
 
     cluster: str | None = option(
-        None,
         "Column of rows that depend on each other, such as those of one patient. Intervals and p-values then resample"
         " whole clusters.",
         metavar="COLUMN",
     )
     block: int | None = option(
-        None,
         "Rows are a series: number of consecutive rows that are resampled together, or of times with --time.",
         metavar="LENGTH",
     )
     time: str | None = option(
-        None,
         "Column of times: rows are a series, and rows of one time stay together. The length of the blocks is chosen"
         " from the data, unless --block is given.",
         metavar="COLUMN",
@@ -202,7 +199,7 @@ def silent(stage: str, share: float) -> None:
 class SeedOptions:
     """Options for the random number generator."""
 
-    seed: int = option(0, "Seed of the random number generator.")
+    seed: int = option("Seed of the random number generator.", 0)
 
 
 @dataclass(frozen=True)
@@ -210,13 +207,11 @@ class EngineOptions:
     """Options for the execution of kernel computations. They change results by rounding only."""
 
     device: str | None = option(
-        None,
         "Compute with torch, of the extra torch, on this device: cpu, cuda, mps. Default: numpy on the CPU.",
         metavar="DEVICE",
     )
-    precision: Precision = option("float64", "Floating-point precision of kernel computations.")
+    precision: Precision = option("Floating-point precision of kernel computations.", "float64")
     memory: str | int | None = option(
-        None,
         "Memory limit for large arrays, e.g. 800MB or 2GiB. Default: 4GiB, or half of the machine's memory if that is "
         "less.",
         metavar="SIZE",
@@ -227,7 +222,7 @@ class EngineOptions:
 class ConfidenceOptions:
     """Option for intervals and verdicts."""
 
-    confidence: float = option(0.95, "Confidence level of intervals and verdicts.")
+    confidence: float = option("Confidence level of intervals and verdicts.", 0.95)
 
 
 @dataclass(frozen=True)
@@ -235,7 +230,6 @@ class BootstrapOptions:
     """Options for bootstrap intervals."""
 
     resamples: int | None = option(
-        None,
         "Number of bootstrap resamples. Default: 10000, or 1000 for metrics that resample many columns; more while a "
         "verdict is undecided.",
         off=("no_bootstrap", "Compute no bootstrap intervals."),
@@ -247,7 +241,6 @@ class NullOptions:
     """Options for the null distribution: the scores of a perfect model."""
 
     replicates: int | None = option(
-        None,
         "Number of replicates of the null distribution. Each draws the targets from the predictions, which shows what a"
         " perfect model scores on these rows. Default: 199 (slices: 399; compare: 0, unless models are ranked by it),"
         " and up to 9999 while a verdict is undecided; 39 for distributions that do not fit in memory and for"
@@ -261,7 +254,7 @@ class SignificanceOptions:
     """Options for the tests at single inputs."""
 
     fdr: float = option(
-        0.05, "False discovery rate: allowed fraction of false positives among the rejected neighborhoods of inputs."
+        "False discovery rate: allowed fraction of false positives among the rejected neighborhoods of inputs.", 0.05
     )
 
 

@@ -47,124 +47,110 @@ class ColumnOptions:
     )  # Options that contradict each other
 
     target: str | None = option(
-        None, f"Column of targets, or several: y1,y2. Default: {', '.join(TARGETS)}.", metavar="COLUMN", common=True
+        f"Column of targets, or several: y1,y2. Default: {', '.join(TARGETS)}.", metavar="COLUMN", common=True
     )
     error: str | None = option(
-        None,
         "Column of errors y - mean, instead of targets and means. Default: error, if there are no targets and means.",
         metavar="COLUMN",
     )
     mean: str | None = option(
-        None, f"Column of predictive means. Default: {', '.join(MEANS)}.", metavar="COLUMN", common=True
+        f"Column of predictive means. Default: {', '.join(MEANS)}.", metavar="COLUMN", common=True
     )
     std: str | None = option(
-        None, f"Column of standard deviations. Default: {', '.join(STDS)}.", metavar="COLUMN", common=True
+        f"Column of standard deviations. Default: {', '.join(STDS)}.", metavar="COLUMN", common=True
     )
-    var: str | None = option(None, "Column of variances, instead of --std.", metavar="COLUMN")
-    log_std: str | None = option(None, "Column of log standard deviations, instead of --std.", metavar="COLUMN")
-    log_var: str | None = option(None, "Column of log variances, instead of --std.", metavar="COLUMN")
+    var: str | None = option("Column of variances, instead of --std.", metavar="COLUMN")
+    log_std: str | None = option("Column of log standard deviations, instead of --std.", metavar="COLUMN")
+    log_var: str | None = option("Column of log variances, instead of --std.", metavar="COLUMN")
     dist: str | None = option(
-        None,
         f"Family of distributions given by their parameters: {', '.join(CONVENTIONS)}. normal is gaussian.",
         metavar="FAMILY[:CONVENTION]",
     )
     param: tuple[str, ...] = option(
-        (), "Column of a parameter of --dist, as in rate=lam; can be repeated.", metavar="NAME=COLUMN", repeated=True
+        "Column of a parameter of --dist, as in rate=lam; can be repeated.", (), metavar="NAME=COLUMN", repeated=True
     )
     samples: str | None = option(
-        None,
         "Columns of samples as a pattern ('s*'), or a column of lists. Default: sample_0, sample_1, …, or samples.",
         metavar="COLUMNS",
     )
     quantiles: str | None = option(
-        None,
         "Columns of quantiles as a pattern ('q_*'), with levels in their names. Default: q_0.05, …, or 0.05, ….",
         metavar="COLUMNS",
     )
     lower: str | None = option(
-        None,
         "Columns of lower limits of prediction intervals: lower, or one for each level. Default: lower, lo, y_lower, "
         "pi_lower_90, obs_ci_lower, yhat_lower, ….",
         metavar="COLUMNS",
     )
     upper: str | None = option(
-        None, "Columns of upper limits, in the order of --lower. Default: upper, hi, y_upper, ….", metavar="COLUMNS"
+        "Columns of upper limits, in the order of --lower. Default: upper, hi, y_upper, ….", metavar="COLUMNS"
     )
     intervals: str | None = option(
-        None,
         "Column of lists with both limits, shape (2, k) for k levels, instead of --lower and --upper. Default: y_pis, "
         "or intervals.",
         metavar="COLUMN",
     )
     level: tuple[float, ...] = option(
-        (), "Levels of prediction intervals, such as 0.9, if they are not in the column names; or those to use."
+        "Levels of prediction intervals, such as 0.9, if they are not in the column names; or those to use.", ()
     )
     embedding: str | None = option(
-        None,
         "Embedding of the inputs: a column of lists, columns as a pattern ('emb_*'), or another file (FILE[:COLUMN], "
         ".npy, .npz), joined by id if both files have it, else row by row. Default: embedding, or emb_0, emb_1, ….",
         metavar="COLUMNS|FILE",
         common=True,
     )
     inputs: str | None = option(
-        None,
         "Columns of low-dimensional inputs, instead of an embedding: x1,x2. Default: input_0, input_1, ….",
         metavar="COLUMNS",
         common=True,
     )
-    id: str | None = option(None, "Column of row keys. Default: id.", metavar="COLUMN")
+    id: str | None = option("Column of row keys. Default: id.", metavar="COLUMN")
     truth: str | None = option(
-        None,
         "Targets in another file, joined by --join-on, else row by row; FILE:COLUMN names their column.",
         metavar="FILE[:COLUMN]",
     )
     join_on: str | None = option(
-        None,
         "Key columns of both files: a,b, or a=b if the key is a in FILE and b in --truth. Default: the key columns that"
         " both files have, and the date of the observation.",
         metavar="COLUMNS",
     )
     model: str | None = option(
-        None,
         "Model to use if the file has several, as named in a column of models or as a prefix of column names; all uses"
         " the rows of all models.",
         metavar="NAME",
     )
     filter: tuple[str, ...] = option(
-        (),
         "Use only rows with this value in a column, as in sex=f, or on one side of it, as in 'age>60'; can be"
         " repeated.",
+        (),
         metavar="COLUMN=VALUE",
         repeated=True,
     )
     error_dist: Literal["normal", "t6"] | None = option(
-        None,
         "Error distribution, if the file has only means or errors with standard deviations: normal, or Student-t with 6"
         " degrees of freedom. By default, means imply a normal distribution; for errors it is unknown, and verdicts"
-        " that depend on it are omitted.",
+        " that depend on it are omitted."
     )
-    only: str | None = option(None, "The only one of several targets to use: y_2.", metavar="TARGET")
-    min_std: float | None = option(None, "Minimum standard deviation: smaller values are raised to it.")
+    only: str | None = option("The only one of several targets to use: y_2.", metavar="TARGET")
+    min_std: float | None = option("Minimum standard deviation: smaller values are raised to it.")
     target_std: str | None = option(
-        None,
         "Standard deviation of the measurement errors of targets, which are part of what is observed, and not of what"
         " is predicted.",
         metavar="COLUMN|NUMBER",
     )
     clip: str | None = option(
-        None,
         "Limits at which observed targets are clipped, after measurement errors: 0,5, or ,5 for an upper limit only;"
         " also columns. Also for detection limits.",
         metavar="LOW,HIGH",
     )
     rounded: str | None = option(
-        None, "Step to whose multiples observed targets are rounded, at last.", metavar="COLUMN|NUMBER"
+        "Step to whose multiples observed targets are rounded, at last.", metavar="COLUMN|NUMBER"
     )
     crossing: Literal["raise", "sort"] = option(
-        "raise", "Rows whose quantiles cross: raise an error, or sort the quantiles and report how many rows."
+        "Rows whose quantiles cross: raise an error, or sort the quantiles and report how many rows.", "raise"
     )
     nan_policy: Literal["raise", "omit"] = option(
-        "raise", "Rows with missing numbers: raise an error, or omit them and report how many."
+        "Rows with missing numbers: raise an error, or omit them and report how many.", "raise"
     )
 
     def __post_init__(self) -> None:

@@ -22,22 +22,20 @@ class KernelOptions:
     """Options of the kernels on inputs and on targets, for metrics that condition on inputs."""
 
     kernel_x: KernelName | None = option(
-        None, "Kernel on inputs. Default: rbf for a single input column, polynomial otherwise."
+        "Kernel on inputs. Default: rbf for a single input column, polynomial otherwise."
     )
     gamma_x: float | Bandwidth | None = option(
-        None,
         "Gamma of the input kernel: a number, 1/d, median (1/median distance) or variance (1/(2 variance)). "
-        "Default: 1 for embeddings, 1/d for standardized inputs, median for rbf and laplace, variance for one column.",
+        "Default: 1 for embeddings, 1/d for standardized inputs, median for rbf and laplace, variance for one column."
     )
-    degree: int = option(3, "Degree of the polynomial kernel (gamma x.x' + coef0)^degree.")
-    coef0: float = option(1.0, "Constant term of the polynomial kernel.")
+    degree: int = option("Degree of the polynomial kernel (gamma x.x' + coef0)^degree.", 3)
+    coef0: float = option("Constant term of the polynomial kernel.", 1.0)
     normalize: Normalization | None = option(
-        None,
         "Normalization of inputs: rows to norm 1 (l2), or columns to mean 0 and variance 1 (standardize). "
-        "Default: l2 for embeddings, standardize for --inputs, none for one column with rbf or laplace.",
+        "Default: l2 for embeddings, standardize for --inputs, none for one column with rbf or laplace."
     )
     gamma_y: float | None = option(
-        None, "Gamma of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 t variance) for t target columns."
+        "Gamma of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 t variance) for t target columns."
     )
 
     def __post_init__(self) -> None:
@@ -54,16 +52,16 @@ class SolverOptions(KernelOptions):
     """Options of the kernels and of the solver of the regression: exact, or a Nyström approximation."""
 
     solver: LandmarkSolver = option(
-        "auto",
         "Cholesky, block conjugate gradients (cg), or a Nyström approximation with an estimated error; "
         "auto chooses by the number of rows and the memory.",
+        "auto",
     )
     landmarks: int | None = option(
-        None, "Number of landmarks; implies nystroem. Default: increased until --landmark-error is met."
+        "Number of landmarks; implies nystroem. Default: increased until --landmark-error is met."
     )
-    landmark_sampling: LandmarkSampling = option("uniform", "Landmark sampling: uniform or ridge leverage scores.")
-    landmark_error: float = option(0.01, "Target relative error of the mean with nystroem.")
-    max_flops: float = option(2e13, "Maximum multiply-adds per pass with nystroem.")
+    landmark_sampling: LandmarkSampling = option("Landmark sampling: uniform or ridge leverage scores.", "uniform")
+    landmark_error: float = option("Target relative error of the mean with nystroem.", 0.01)
+    max_flops: float = option("Maximum multiply-adds per pass with nystroem.", 2e13)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -47,8 +47,8 @@ class GenerativeMetric(Metric[FitT]):
     """Base class of metrics that accept several target columns and several targets per input."""
 
     standardize: Standardize = option(
-        "data",
         "Standardize each column of inputs and targets to mean 0 and variance 1 (data), or leave them unchanged.",
+        "data",
     )
 
     def value(self, means: Means) -> Values:
@@ -59,17 +59,17 @@ class GenerativeMetric(Metric[FitT]):
 class KernelMetric(GenerativeMetric[FitT]):
     """Base class of metrics with a kernel on targets."""
 
-    kernel_y: KernelName = option("rbf", "Kernel on targets; polynomial is (gamma y.y' + 1)^3.")
+    kernel_y: KernelName = option("Kernel on targets; polynomial is (gamma y.y' + 1)^3.", "rbf")
     gamma_y: float | None = option(
-        None, "Gamma of the kernel on targets. Default: 1/2 for rbf, 1 for laplace, 1/t for polynomial."
+        "Gamma of the kernel on targets. Default: 1/2 for rbf, 1 for laplace, 1/t for polynomial."
     )
     feature_targets: int = option(
-        0,
         "Number of target columns, the last ones, that are features f of the others: the kernel is ((1 - epsilon)"
         " k(f, f') + epsilon) k(y, y').",
+        0,
     )
-    gamma_features: float | None = option(None, "Gamma of the kernel on features. Default: that on targets.")
-    epsilon: float = option(EPSILON, "Weight of the kernel without features, from 0 to 1, with --feature-targets.")
+    gamma_features: float | None = option("Gamma of the kernel on features. Default: that on targets.")
+    epsilon: float = option("Weight of the kernel without features, from 0 to 1, with --feature-targets.", EPSILON)
 
     def __post_init__(self) -> None:
         for name in ("gamma_y", "gamma_features"):
@@ -146,14 +146,13 @@ class JointFit(Generic[SumsT]):
 class JointMetric(KernelMetric[JointFit[SumsT]]):
     """Base class of metrics with kernels on inputs and on targets."""
 
-    kernel_x: KernelName = option("rbf", "Kernel on inputs; polynomial is (gamma x.x' + 1)^3.")
+    kernel_x: KernelName = option("Kernel on inputs; polynomial is (gamma x.x' + 1)^3.", "rbf")
     gamma_x: float | Bandwidth | None = option(
-        None,
         "Gamma of the input kernel: a number, 1/d, median (1/median distance) or variance (1/(2 variance)). "
-        "Default: 1/2, as in the paper; 1/d for polynomial.",
+        "Default: 1/2, as in the paper; 1/d for polynomial."
     )
     max_exact_rows: int = option(
-        EXACT_ROWS, "Maximum rows for an exact sum over all pairs; beyond, a Nyström approximation in linear time."
+        "Maximum rows for an exact sum over all pairs; beyond, a Nyström approximation in linear time.", EXACT_ROWS
     )
 
     def __post_init__(self) -> None:

@@ -178,7 +178,7 @@ class LevelsOption:
 
     default_levels: ClassVar[tuple[float, ...]]
     levels: tuple[float, ...] | None = option(
-        None, "Quantile levels of the scores. Default: those of a quantile file, else levels from 0.05 to 0.95."
+        "Quantile levels of the scores. Default: those of a quantile file, else levels from 0.05 to 0.95."
     )
 
     def __post_init__(self) -> None:
@@ -199,7 +199,7 @@ class LevelOption:
     """Option of metrics of intervals at one level."""
 
     level: float | None = option(
-        None, "Level of the intervals. Default: 0.9, or the nearest to it that a file of intervals or quantiles has."
+        "Level of the intervals. Default: 0.9, or the nearest to it that a file of intervals or quantiles has."
     )
 
     def __post_init__(self) -> None:
@@ -313,13 +313,12 @@ class BinnedMetric(Metric["Binning"]):
     """Base class of metrics over bins: of equal counts by predicted uncertainty or a column, or of categories."""
 
     bins: int = option(
-        BINS,
         "Number of bins with equal counts: of n sorted rows, bin j ends at row round(j n / bins). A column of"
         " categories, or of no more different numbers than bins, has one"
         " bin for each.",
+        BINS,
     )
     by: str | None = option(
-        None,
         "Column of numbers or dates used to sort rows into bins, or of categories. Default: the predicted standard"
         " deviation.",
         metavar="COLUMN",

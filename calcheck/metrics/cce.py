@@ -116,24 +116,22 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
     curves_along_columns: ClassVar[bool] = True
 
     kernel_y: KernelName = option(
-        "rbf", "Kernel on targets: rbf, laplace, or polynomial, with --degree and --coef0 as for inputs."
+        "Kernel on targets: rbf, laplace, or polynomial, with --degree and --coef0 as for inputs.", "rbf"
     )
     gamma_y: float | None = option(
-        None,
         "Gamma of the kernel on targets. Default for t target columns: 1/(2 t variance) for rbf and polynomial;"
-        " 1/(t deviation of the predictions, with the targets for samples) for laplace.",
+        " 1/(t deviation of the predictions, with the targets for samples) for laplace."
     )
-    lambda_: float = option(0.1, "Regularizer of the data embedding: K + n lambda I.")
-    lambda_model: float | None = option(None, "Regularizer of the model embedding. Default: lambda.")
+    lambda_: float = option("Regularizer of the data embedding: K + n lambda I.", 0.1)
+    lambda_model: float | None = option("Regularizer of the model embedding. Default: lambda.")
     draws: int | Literal["exact", "all"] | None = option(
-        None,
         "Draws per row that represent the model: a number, all saved draws, or exact (closed form). "
-        "Default: exact for parametric distributions, all for samples.",
+        "Default: exact for parametric distributions, all for samples."
     )
     estimator: Literal["plugin", "unbiased"] = option(
-        "plugin", "Distance (plugin), or its square corrected for noise (unbiased): 0 on average for a perfect model."
+        "Distance (plugin), or its square corrected for noise (unbiased): 0 on average for a perfect model.", "plugin"
     )
-    trials: int = option(1, "Number of repetitions with new draws; reports mean and standard deviation.")
+    trials: int = option("Number of repetitions with new draws; reports mean and standard deviation.", 1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

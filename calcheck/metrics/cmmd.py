@@ -81,8 +81,8 @@ class Cmmd(_joint_mmd.JointMetric["RidgeNorms"]):
         details=CmmdDetails,
     )
 
-    lambda_: float = option(0.1, "Regularizer: K + n lambda I.")
-    solver: Solver = option("auto", "Cholesky or block conjugate gradients (cg); auto uses Cholesky up to 2,048 rows.")
+    lambda_: float = option("Regularizer: K + n lambda I.", 0.1)
+    solver: Solver = option("Cholesky or block conjugate gradients (cg); auto uses Cholesky up to 2,048 rows.", "auto")
 
     def __post_init__(self) -> None:
         super().__post_init__()

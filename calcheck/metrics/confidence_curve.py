@@ -59,7 +59,7 @@ class ConfidenceCurve(OrderedMetric):
     )
 
     score: Literal["mae", "rmse"] = option(
-        "mae", "Error of the remaining rows: mean absolute error or root mean squared error."
+        "Error of the remaining rows: mean absolute error or root mean squared error.", "mae"
     )
 
     def sort_keys(self, rows: Predictions) -> dict[str, Values]:

@@ -67,7 +67,7 @@ class Coverage(LevelOption, MeanMetric):
     curves_along_columns: ClassVar[bool] = False
 
     at_least: bool = option(
-        default=False, text="Fail only if the coverage is below its level, as conformal prediction promises."
+        "Fail only if the coverage is below its level, as conformal prediction promises.", default=False
     )
 
     @property
@@ -206,11 +206,11 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
     )
 
     by: str | None = option(
-        None, "Column used to sort rows into bins. Default: the width of the intervals.", metavar="COLUMN"
+        "Column used to sort rows into bins. Default: the width of the intervals.", metavar="COLUMN"
     )
-    statistic: Literal["mean", "max"] = option("mean", "Statistic over the bins: the mean or the maximum.")
+    statistic: Literal["mean", "max"] = option("Statistic over the bins: the mean or the maximum.", "mean")
     at_least: bool = option(
-        default=False, text="Count only coverage below the level, as conformal prediction promises at least the level."
+        "Count only coverage below the level, as conformal prediction promises at least the level.", default=False
     )
 
     def __post_init__(self) -> None:

@@ -192,7 +192,7 @@ class QuantileMiscalibration(LevelsOption, MiscalibrationMetric):
     default_levels: ClassVar[tuple[float, ...]] = tuple(step / 20 for step in range(1, 20))
 
     levels: tuple[float, ...] | None = option(
-        None, "Quantile levels of the scores. Default: those of a quantile file, else 0.05, 0.1, ..., 0.95."
+        "Quantile levels of the scores. Default: those of a quantile file, else 0.05, 0.1, ..., 0.95."
     )
 
     def with_defaults(self, rows: Predictions) -> QuantileMiscalibration:

@@ -67,20 +67,20 @@ class Ece(RowMetric):
         details=EceDetails,
     )
 
-    n_levels: int = option(99, "Number of quantile levels q, at j/(q + 1). Quantile files use their own levels.")
+    n_levels: int = option("Number of quantile levels q, at j/(q + 1). Quantile files use their own levels.", 99)
     levels: tuple[float, ...] | None = option(
-        None, "Quantile levels in [0, 1], as a list or linspace:START:STOP:COUNT, in place of --n-levels."
+        "Quantile levels in [0, 1], as a list or linspace:START:STOP:COUNT, in place of --n-levels."
     )
-    alpha: int = option(1, "Power of the distance at each level: 1 or 2.")
+    alpha: int = option("Power of the distance at each level: 1 or 2.", 1)
     level_weights: tuple[float, ...] | Literal["uniform", "frequency"] = option(
-        "uniform",
         "Weights of the levels: uniform, by the share of targets below (frequency), as in the authors' code, or a list"
         " of numbers, which are not normalized.",
+        "uniform",
     )
-    norm: Literal["mean", "max"] = option("mean", "Weighted mean of the distances at the levels, or their maximum.")
+    norm: Literal["mean", "max"] = option("Weighted mean of the distances at the levels, or their maximum.", "mean")
     pit: Literal["nonrandomized", "plain"] = option(
-        "nonrandomized",
         "Treatment of counts and samples: spread each row over the jump of its CDF, or use F(y) <= p as in the papers.",
+        "nonrandomized",
     )
 
     def __post_init__(self) -> None:

@@ -92,8 +92,8 @@ class Jmmd(_joint_mmd.JointMetric["GramSums"]):
     )
 
     statistic: Estimator = option(
-        "unbiased",
         "Estimator: pairs of distinct rows (unbiased), all pairs (v), or without the term of the data only (paper).",
+        "unbiased",
     )
 
     def description(self) -> str:
@@ -203,8 +203,8 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
         details=AmmdDetails,
     )
 
-    statistic: Estimator = option("unbiased", "Estimator: pairs of distinct draws (unbiased, paper), or all pairs (v).")
-    constant: bool = option(False, "Add the term that depends on the data only; requires repeated targets.")  # noqa: FBT003 - default
+    statistic: Estimator = option("Estimator: pairs of distinct draws (unbiased, paper), or all pairs (v).", "unbiased")
+    constant: bool = option("Add the term that depends on the data only; requires repeated targets.", default=False)
 
     def description(self) -> str:
         if not self.constant:

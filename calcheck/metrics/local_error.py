@@ -55,7 +55,6 @@ class LocalErrorMetric(Metric["LocalRegression"]):
     curves_along_columns: ClassVar[bool] = True
 
     along: str | None = option(
-        None,
         "What the error may vary along: the predicted standard deviation (std), the inputs or the embedding (inputs),"
         " the times of --time (time), or a column of numbers, dates or categories. Default: inputs if there are, else"
         " std.",

@@ -102,22 +102,20 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
     )
 
     gamma_x: float | Bandwidth | None = option(
-        None,
         "Gamma of the input kernel: a number, 1/d, median (1/median distance) or variance (1/(2 variance)). "
-        "Default: 1 for embeddings and for one column, 1/d for standardized inputs, median for other rbf and laplace.",
+        "Default: 1 for embeddings and for one column, 1/d for standardized inputs, median for other rbf and laplace."
     )
     kernel_y: KernelName = option(
-        "rbf", "Kernel on targets: rbf, laplace, or polynomial, with --degree and --coef0 as for inputs."
+        "Kernel on targets: rbf, laplace, or polynomial, with --degree and --coef0 as for inputs.", "rbf"
     )
     gamma_y: float | None = option(
-        None,
         "Gamma of the kernel on targets. Default for t target columns: 1/(2 t variance) of A for rbf, and of both"
-        " samples for polynomial; 1/(t deviation) of both for laplace.",
+        " samples for polynomial; 1/(t deviation) of both for laplace."
     )
-    lambda_: float = option(0.1, "Regularizer of the embedding of A: K + n lambda I.")
-    lambda_b: float | None = option(None, "Regularizer of the embedding of B. Default: lambda.")
-    squared: bool = option(default=False, text="Average the square of the distance.")
-    solver: Solver = option("auto", "Cholesky or block conjugate gradients (cg); auto uses Cholesky up to 2,048 rows.")
+    lambda_: float = option("Regularizer of the embedding of A: K + n lambda I.", 0.1)
+    lambda_b: float | None = option("Regularizer of the embedding of B. Default: lambda.")
+    squared: bool = option("Average the square of the distance.", default=False)
+    solver: Solver = option("Cholesky or block conjugate gradients (cg); auto uses Cholesky up to 2,048 rows.", "auto")
 
     def __post_init__(self) -> None:
         super().__post_init__()

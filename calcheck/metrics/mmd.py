@@ -86,17 +86,17 @@ class Mmd(Metric[MmdFit]):
         details=MmdDetails,
     )
 
-    joint: bool = option(default=False, text="Compare inputs and targets together: the joint MMD.")
-    kernel_y: KernelName = option("rbf", "Kernel on targets; polynomial is (gamma y.y' + 1)^3.")
+    joint: bool = option("Compare inputs and targets together: the joint MMD.", default=False)
+    kernel_y: KernelName = option("Kernel on targets; polynomial is (gamma y.y' + 1)^3.", "rbf")
     gamma_y: float | None = option(
-        None, "Gamma of the kernel on targets. Default: 1/2 for rbf, 1 for laplace, 1/t for polynomial."
+        "Gamma of the kernel on targets. Default: 1/2 for rbf, 1 for laplace, 1/t for polynomial."
     )
-    kernel_x: KernelName = option("rbf", "Kernel on inputs, with --joint; polynomial is (gamma x.x' + 1)^3.")
+    kernel_x: KernelName = option("Kernel on inputs, with --joint; polynomial is (gamma x.x' + 1)^3.", "rbf")
     gamma_x: float | None = option(
-        None, "Gamma of the kernel on inputs. Default: 1/2 for rbf, 1 for laplace, 1/d for polynomial."
+        "Gamma of the kernel on inputs. Default: 1/2 for rbf, 1 for laplace, 1/d for polynomial."
     )
     standardize: Standardize = option(
-        "data", "Standardize each column of inputs and targets over both samples (data), or leave them unchanged."
+        "Standardize each column of inputs and targets over both samples (data), or leave them unchanged.", "data"
     )
 
     def __post_init__(self) -> None:

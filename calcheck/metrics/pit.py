@@ -72,14 +72,13 @@ class Pit(OrderedMetric):
         several_targets=True,
     )
 
-    bins: int = option(20, "Number of bins of the histogram in the details.")
+    bins: int = option("Number of bins of the histogram in the details.", 20)
     statistic: Literal["cramer-von-mises", "anderson-darling"] = option(
-        "cramer-von-mises", "Distance from uniform: equal weights, or larger ones near 0 and 1 (anderson-darling)."
+        "Distance from uniform: equal weights, or larger ones near 0 and 1 (anderson-darling).", "cramer-von-mises"
     )
     pre_rank: Literal["variogram", "band-depth", "average", "multivariate"] | None = option(
-        None,
         "Order of the vectors of several targets: by the distances of coordinates, which show their dependence"
-        " (variogram), by their depths, by their ranks, or by the number of smaller vectors. Default: variogram.",
+        " (variogram), by their depths, by their ranks, or by the number of smaller vectors. Default: variogram."
     )
 
     def __post_init__(self) -> None:
@@ -358,7 +357,7 @@ class PitIndependence(Metric[None]):
         exempt_laws={"spread": "correlations do not depend on the spread, so noise decides"},
     )
 
-    lags: int = option(5, "Number of lags.")
+    lags: int = option("Number of lags.", 5)
 
     def __post_init__(self) -> None:
         require_count_option("lags", self.lags, MOST_LAGS)

@@ -65,7 +65,7 @@ class Nll(MeanMetric):
     column: ClassVar[str] = "nll"
 
     discretise: bool = option(
-        default=False, text="For targets that are counts, give continuous distributions the masses of whole numbers."
+        "For targets that are counts, give continuous distributions the masses of whole numbers.", default=False
     )
 
     def measure(self, predictive: Predictive) -> Literal["densities", "masses"]:
@@ -144,10 +144,10 @@ class Crps(MeanMetric):
     column: ClassVar[str] = "crps"
 
     ensemble: Literal["fair", "biased"] = option(
-        "fair", "Score of samples: unbiased for the sampled distribution (fair), or of the draws themselves (biased)."
+        "Score of samples: unbiased for the sampled distribution (fair), or of the draws themselves (biased).", "fair"
     )
     vector_score: Literal["energy", "variogram"] | None = option(
-        None, "Score of several targets: of their distances, or of their differences (variogram). Default: energy."
+        "Score of several targets: of their distances, or of their differences (variogram). Default: energy."
     )
 
     def with_defaults(self, rows: Predictions) -> Self:
@@ -259,9 +259,8 @@ class Wis(LevelsOption, LocalMetric):
     default_levels: ClassVar[tuple[float, ...]] = HUB_LEVELS
 
     levels: tuple[float, ...] | None = option(
-        None,
         "Quantile levels: pairs p and 1 - p, with or without 0.5. Default: those of a quantile file, else the 23 levels"
-        " of forecast hubs.",
+        " of forecast hubs."
     )
 
     def __post_init__(self) -> None:
@@ -350,7 +349,7 @@ class Pinball(LevelsOption, MeanMetric):
     default_levels: ClassVar[tuple[float, ...]] = (0.1, 0.25, 0.5, 0.75, 0.9)
 
     levels: tuple[float, ...] | None = option(
-        None, "Quantile levels of the scores. Default: those of a quantile file, else 0.1, 0.25, 0.5, 0.75 and 0.9."
+        "Quantile levels of the scores. Default: those of a quantile file, else 0.1, 0.25, 0.5, 0.75 and 0.9."
     )
 
     def compute(self, rows: Predictions) -> RowResults:

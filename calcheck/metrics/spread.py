@@ -179,7 +179,7 @@ class Ence(BinnedMetric):
         details=BinnedDetails,
     )
 
-    norm: Literal["mean", "max"] = option("mean", "Mean of the differences in the bins, or their maximum.")
+    norm: Literal["mean", "max"] = option("Mean of the differences in the bins, or their maximum.", "mean")
 
     def description(self) -> str:
         return f"{LARGEST} {self.info.interpretation}" if self.norm == "max" else super().description()
@@ -228,7 +228,7 @@ class Uce(BinnedMetric):
     )
 
     bin_weights: Literal["uniform", "count"] = option(
-        "count", "Weights of the bins: by number of rows (count), or uniform."
+        "Weights of the bins: by number of rows (count), or uniform.", "count"
     )
 
     def value(self, means: Means) -> Values:

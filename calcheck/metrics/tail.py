@@ -62,10 +62,10 @@ class Tail(UnfittedMetric):
         details=TailDetails,
     )
 
-    threshold: float = option(0.95, "Share of the mixture of all predictions that is not in the tail.")
-    side: Literal["upper", "lower"] = option("upper", "The tail: large targets (upper) or small ones (lower).")
+    threshold: float = option("Share of the mixture of all predictions that is not in the tail.", 0.95)
+    side: Literal["upper", "lower"] = option("The tail: large targets (upper) or small ones (lower).", "upper")
     statistic: Literal["occurrence", "severity", "combined"] = option(
-        "occurrence", "How often targets are in the tail (occurrence), how far out (severity), or their product."
+        "How often targets are in the tail (occurrence), how far out (severity), or their product.", "occurrence"
     )
 
     def __post_init__(self) -> None:

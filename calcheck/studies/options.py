@@ -26,11 +26,11 @@ class InputOptions:
     """Options for the format of the input file."""
 
     input_format: INPUT_FORMATS | None = option(
-        None, "Format of FILE. Default: by the file name extension. Required for standard input."
+        "Format of FILE. Default: by the file name extension. Required for standard input."
     )
     timeout: float = option(
-        TIMEOUT_SECONDS,
         "Seconds to wait for each answer of an object store, such as s3:// or gs://.",
+        TIMEOUT_SECONDS,
         metavar="SECONDS",
     )
 
@@ -40,7 +40,6 @@ class GroupOptions:
     """Options for groups of the rows."""
 
     by: tuple[str, ...] | None = option(
-        None,
         "Compare groups of the rows, as calcheck slices does: sex,region or age:5. Default: all rows together.",
         metavar="COLUMNS",
     )
@@ -50,15 +49,12 @@ class GroupOptions:
 class RefitOptions:
     """Options for the groups of several columns, and for metrics that are no means over rows."""
 
-    cross: bool = option(
-        default=False,
-        text="With --by, also compare the combinations of the groups of several columns.",
-    )
+    cross: bool = option("With --by, also compare the combinations of the groups of several columns.", default=False)
 
     refit: bool = option(
-        default=False,
-        text="With --by, compute metrics that are no means over rows, such as cce and ence, on the rows of each group"
+        "With --by, compute metrics that are no means over rows, such as cce and ence, on the rows of each group"
         " alone. Default: cce has one fit to all rows, whose values are averaged in each group.",
+        default=False,
     )
 
     def require_groups(self, by: Sequence[Any] | None) -> None:
@@ -72,7 +68,7 @@ class RefitOptions:
 class RowOptions:
     """Options that select rows."""
 
-    subsample: int | None = option(None, "Number of rows of FILE to use, drawn at random. Default: all rows.")
+    subsample: int | None = option("Number of rows of FILE to use, drawn at random. Default: all rows.")
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,6 @@ class WeightOptions:
     """Options for sampling weights."""
 
     weights: str | None = option(
-        None,
         "Column of sampling weights: all means over rows are weighted means, also in resamples and in replicates of a"
         " perfect model. Bins, and the shares that confidence-curve removes, are cut by rows: there, a weight of 2 is"
         " not a row twice.",
@@ -93,14 +88,11 @@ class EvaluationPointsOptions:
     """Options for the evaluation points of a conditional metric."""
 
     at: str | None = option(
-        None,
-        "Evaluate at the inputs of another file, which needs no targets: FILE[:COLUMN], .npy or .npz.",
-        metavar="FILE",
+        "Evaluate at the inputs of another file, which needs no targets: FILE[:COLUMN], .npy or .npz.", metavar="FILE"
     )
     grid: int | None = option(
-        None,
         "Evaluate at this many equally spaced points between the smallest and the largest input. For one-dimensional "
-        "inputs only.",
+        "inputs only."
     )
 
 
@@ -108,16 +100,15 @@ class EvaluationPointsOptions:
 class AnyReportOptions:
     """Options for the format and the destination of a report; subclasses name the formats."""
 
-    format: str = option("table", "Format of the report.")
+    format: str = option("Format of the report.", "table")
     output: str | None = option(
-        None,
         f"Write the report to a file instead of standard output. {SUFFIXES}",
         metavar="PATH",
         short="-o",
         by_hand=OVERWRITTEN,
         common=True,
     )
-    quiet: bool = option(default=False, text="Omit the legend below the table.")
+    quiet: bool = option("Omit the legend below the table.", default=False)
 
 
 @dataclass(frozen=True)
@@ -125,9 +116,9 @@ class TableOptions:
     """Option for everything on the screen."""
 
     table: bool = option(
-        default=False,
-        text="Print everything: all tables, legends and notes, instead of the first screen. Files and other formats"
+        "Print everything: all tables, legends and notes, instead of the first screen. Files and other formats"
         " always have everything.",
+        default=False,
         short="-v",
         common=True,
     )
@@ -137,7 +128,7 @@ class TableOptions:
 class ReportOptions(AnyReportOptions):
     """Options for the format and the destination of a report of metrics."""
 
-    format: str = option("table", "Format of the report.", choices=format_names("report"), common=True)
+    format: str = option("Format of the report.", "table", choices=format_names("report"), common=True)
 
 
 @dataclass(frozen=True)
@@ -145,9 +136,9 @@ class ToleranceOptions:
     """Options for errors that do not matter."""
 
     tolerance: float = option(
-        0.2,
         "Errors that do not matter: 0.2 for intervals up to 20 % too narrow or too wide, and means off by 0.2 predicted"
         " standard deviations. The answer is YES if the errors are shown to be smaller.",
+        0.2,
     )
 
     def __post_init__(self) -> None:
@@ -159,15 +150,14 @@ class AnswerOptions(ToleranceOptions):
     """Options for the answer whether the uncertainties can be trusted."""
 
     groups: str | None = option(
-        None,
         "Column of groups, numbers or dates along which the answer also looks for errors: by how much predictions are"
         " off from one group to another, as local-scale --along. Default in check: the column of --by, if it is one.",
         metavar="COLUMN",
     )
     power: bool = option(
-        default=False,
-        text="Simulate how often faults of several kinds and sizes would make the answer NO on these rows, and show a"
+        "Simulate how often faults of several kinds and sizes would make the answer NO on these rows, and show a"
         " table. Takes seconds to minutes.",
+        default=False,
     )
 
 
@@ -175,18 +165,15 @@ class AnswerOptions(ToleranceOptions):
 class BriefOptions:
     """Options for how much of a report with a conclusion is shown."""
 
-    brief: bool = option(
-        default=False, text="Show the conclusion, and a note if rows depend on each other; omit the rest."
-    )
+    brief: bool = option("Show the conclusion, and a note if rows depend on each other; omit the rest.", default=False)
 
 
 @dataclass(frozen=True)
 class PageReportOptions(AnyReportOptions):
     """Options for the format and the destination of a page."""
 
-    format: str = option("page", "Format of the report. Other formats are printed.", choices=format_names("report"))
+    format: str = option("Format of the report. Other formats are printed.", "page", choices=format_names("report"))
     output: str | None = option(
-        None,
         "HTML file to write, by default report.html; - writes to standard output. Another extension selects another"
         " format, as in calcheck evaluate.",
         metavar="PATH",
@@ -201,16 +188,14 @@ class PageOptions:
     """Options for what a page shows."""
 
     plot_by: tuple[str, ...] | None = option(
-        None,
         "Two columns of numbers for the map, e.g. lat,lon. Default: two inputs (those of the worst region),"
         " two principal components of an embedding, or the predicted mean and uncertainty.",
         metavar="COLUMNS",
     )
     names: tuple[str, ...] | None = option(
-        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES", common=True
+        "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES", common=True
     )
     validation: str | None = option(
-        None,
         "Other predictions of the same model with targets. A correction is fitted to them, and the page shows FILE "
         "before and after it, as calcheck recalibrate does.",
         metavar="FILE",
@@ -223,8 +208,8 @@ class GateReportOptions(AnyReportOptions):
     """Options for the format and the destination of a report with rules."""
 
     format: str = option(
-        "table",
         "Format of the report. junit and github contain only the rules.",
+        "table",
         choices=format_names("rules"),
         common=True,
     )
@@ -235,7 +220,6 @@ class SummaryOptions:
     """Options for the additional Markdown summary."""
 
     summary: str | None = option(
-        None,
         "Also append the report as Markdown to a file, such as $GITHUB_STEP_SUMMARY.",
         metavar="PATH",
         by_hand=OVERWRITTEN,
@@ -247,25 +231,25 @@ class RuleOptions:
     """Options for rules on reports."""
 
     fail_on: tuple[str, ...] = option(
-        (),
         "Exit with 1 if this condition is true, e.g. 'ece > 0.05', 'abs(zms.zeta) > 1', 'cce.p_value < 0.01 and input.n"
         " > 500', or of monitor, whose metrics are those of the last window, 'monitor.e_value > 20'. May be repeated. A"
         " metric name alone is its value; other fields are those of the JSON report. In check, replaces fail-on in"
         " [gates] of calcheck.toml.",
+        (),
         metavar="RULE",
         repeated=True,
         common=True,
     )
     warn_on: tuple[str, ...] = option(
-        (),
         "Warn if this condition is true; the exit code does not change. May be repeated. In check, replaces warn-on in"
         " [gates] of calcheck.toml.",
+        (),
         metavar="RULE",
         repeated=True,
     )
     exit_zero: bool = option(
+        "Exit with 0 even if rules are violated, or cannot be judged.",
         default=False,
-        text="Exit with 0 even if rules are violated, or cannot be judged.",
         by_hand="the choice to ignore violated rules",
     )
 
@@ -275,10 +259,10 @@ class RuleMetricOptions:
     """Options for metrics beside those in rules."""
 
     metrics: tuple[str, ...] | None = option(
-        None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
+        "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
     )
     strict: bool = option(
-        default=False, text="Fail on any answer but a YES that holds at every level and from row to row.", common=True
+        "Fail on any answer but a YES that holds at every level and from row to row.", default=False, common=True
     )
 
 
@@ -287,7 +271,6 @@ class AgainstOptions(NotNegative):
     """Options for the comparison with a baseline."""
 
     against: str | None = option(
-        None,
         "Baseline report (--format json, or a page of calcheck report). Its metrics are computed again with the stored "
         "options. Fail if a value changed by more than the tolerance. With --no-worse, also the predictions of another "
         "model.",
@@ -295,20 +278,19 @@ class AgainstOptions(NotNegative):
         common=True,
     )
     no_worse: bool = option(
-        default=False,
-        text="Fail only if a value became worse, in the direction of its metric: significantly worse if the "
+        "Fail only if a value became worse, in the direction of its metric: significantly worse if the "
         "predictions of the baseline are at hand and have the same rows, otherwise worse by more than the tolerance.",
+        default=False,
     )
     rtol: float | None = option(
-        None,
         "Relative tolerance: allowed change as a fraction of the stored value, added to --atol. Default: 0.05, or 0 "
-        "with --atol.",
+        "with --atol."
     )
     atol: float | None = option(
-        None, "Absolute tolerance: allowed change in the unit of the value, added to --rtol. Default: 0."
+        "Absolute tolerance: allowed change in the unit of the value, added to --rtol. Default: 0."
     )
     within_interval: bool = option(
-        default=False, text="Allow any value inside the stored interval, instead of --rtol and --atol."
+        "Allow any value inside the stored interval, instead of --rtol and --atol.", default=False
     )
 
     not_negative: ClassVar = ("rtol", "atol")
@@ -335,7 +317,6 @@ class ConvertOptions:
     """Options for the destination of converted predictions."""
 
     output: str | None = option(
-        None,
         "Write the predictions to a file that needs no options: .parquet, .csv, .feather or .arrow.",
         metavar="PATH",
         short="-o",
@@ -349,7 +330,6 @@ class PointwiseOptions:
     """Options for the output of per-row results."""
 
     pointwise: str | None = option(
-        None,
         "Write the results of each row, together with the other columns of the file, to .parquet or .csv.",
         metavar="PATH",
         by_hand=OVERWRITTEN,
@@ -361,11 +341,11 @@ class WorstBestOptions(NotNegative):
     """Options that list rows with extreme values."""
 
     worst: int = option(
-        0,
         "Number of rows with the largest values to list. For cce, also list this many rejected inputs, those with the "
         "smallest p-values, which are those of their neighborhoods.",
+        0,
     )
-    best: int = option(0, "Number of rows with the smallest values to list.")
+    best: int = option("Number of rows with the smallest values to list.", 0)
 
     not_negative: ClassVar = ("worst", "best")
 
@@ -375,7 +355,6 @@ class MetricSelectionOptions:
     """Options that select metrics."""
 
     metrics: tuple[str, ...] | None = option(
-        None,
         "Metrics to compute, e.g. zms,rce. Default: all that apply to the file, without parts of pit and scores.",
         metavar="NAMES",
         common=True,
@@ -387,7 +366,7 @@ class PlotOptions:
     """Options for a picture in addition to the report."""
 
     plot: str | None = option(
-        None, "Also draw a picture to a .svg, .png or .pdf file.", metavar="PATH", by_hand=OVERWRITTEN, common=True
+        "Also draw a picture to a .svg, .png or .pdf file.", metavar="PATH", by_hand=OVERWRITTEN, common=True
     )
 
 
@@ -396,7 +375,6 @@ class PlotByOptions:
     """Options for the rows that a picture of a metric shows together."""
 
     plot_by: tuple[str, ...] | None = option(
-        None,
         "Column along which --plot shows the metric, or two columns for a map. Default: the predicted standard"
         " deviation.",
         metavar="COLUMNS",
@@ -408,8 +386,7 @@ class PredictionPlotOptions(PlotOptions):
     """Options for a picture of single predictions."""
 
     plot_by: str | None = option(
-        None,
-        "Column of numbers along which --plot also shows the predictions. Default: the input, if it is one number.",
+        "Column of numbers along which --plot also shows the predictions. Default: the input, if it is one number."
     )
 
 
@@ -439,31 +416,27 @@ class StateOptions:
     """Options for streaming, where memory does not grow with the number of rows and states can be merged."""
 
     save_state: str | None = option(
-        None,
         "Read the rows in batches, and save the accumulated state to a file, which calcheck evaluate combines with "
         "other states.",
         metavar="FILE",
         by_hand=OVERWRITTEN,
     )
     settings_from: str | None = option(
-        None,
         "Use the settings of a saved state, so that the two can be merged: its metrics, options, bin edges and "
         "landmarks.",
         metavar="STATE",
     )
     dask: str | None = option(
-        None,
         "Process the batches on a Dask cluster: tcp://host:8786, or local:N for N processes on this machine. Requires "
         "distributed, the extra dask.",
         metavar="ADDRESS",
     )
     checkpoint: str | None = option(
-        None,
         "Save the progress of this run to a file, which is removed when the run completes.",
         metavar="FILE",
         by_hand=OVERWRITTEN,
     )
-    resume: bool = option(default=False, text="Continue an interrupted run from its --checkpoint file, if that exists.")
+    resume: bool = option("Continue an interrupted run from its --checkpoint file, if that exists.", default=False)
 
     def __post_init__(self) -> None:
         if self.resume and self.checkpoint is None:

@@ -263,7 +263,7 @@ def test_the_help_shows_brackets_and_no_empty_default(calcheck, monkeypatch):
 def test_help_texts_with_brackets_are_no_markup(capsys):
     """In the docstring, the example, an argument and an option, although rich knows `[bold]` and `[/red]`."""
     word = "[bold]a[/red]"
-    options = make_dataclass("Options", [("one", str, option(None, f"Option {word}."))])
+    options = make_dataclass("Options", [("one", str, option(f"Option {word}."))])
 
     def function(**_):
         pass

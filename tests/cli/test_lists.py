@@ -28,8 +28,8 @@ class Tiers(Mae):
     """Mean absolute error, with a list as an option."""
 
     info: ClassVar[MetricInfo] = replace(Mae.info, name="tiers")
-    levels: tuple[float, ...] = option((0.1, 0.9), "Levels.")
-    counts: tuple[int, ...] | None = option(None, "Counts.")
+    levels: tuple[float, ...] = option("Levels.", (0.1, 0.9))
+    counts: tuple[int, ...] | None = option("Counts.")
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_the_lists_of_a_sweep_are_separated_by_semicolons():
 def test_a_list_of_names_may_be_text_with_commas():
     @dataclass(frozen=True)
     class Names:
-        names: tuple[str, ...] = option((), "Names.")
+        names: tuple[str, ...] = option("Names.", ())
 
     (declared,) = options_of(Names)
     assert declared.parse("a, b,") == declared.take(["a", "b"], "names") == declared.take("a,b", "names") == ("a", "b")

@@ -22,26 +22,24 @@ class ComparisonOptions:
     """Options for the comparison of models."""
 
     metrics: tuple[str, ...] | None = option(
-        None,
         "Metrics to compute, e.g. zms,rce. Default: all that apply to every file, without parts of pit and scores.",
         metavar="NAMES",
         common=True,
     )
     names: tuple[str, ...] | None = option(
-        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES", common=True
+        "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES", common=True
     )
     by_folder: bool = option(
-        default=False,
-        text="The files are named DATASET/MODEL: compare the models on several data sets, side by side. Each folder"
+        "The files are named DATASET/MODEL: compare the models on several data sets, side by side. Each folder"
         " has a file for every model.",
+        default=False,
     )
     permutations: int | None = option(
-        None,
         "Number of permutations of the paired permutation test, which swaps the two models row by row. It gives the"
-        " p-values of metrics that are means over rows. With 0, no metric has a p-value. Default: 9999.",
+        " p-values of metrics that are means over rows. With 0, no metric has a p-value. Default: 9999."
     )
-    positions: tuple[float, ...] | None = option(None, POSITIONS)
-    discretise: bool = option(default=False, text=DISCRETISE)
+    positions: tuple[float, ...] | None = option(POSITIONS)
+    discretise: bool = option(DISCRETISE, default=False)
 
 
 @dataclass(frozen=True)
@@ -49,19 +47,18 @@ class TrendOptions:
     """Options for a series of files."""
 
     metrics: tuple[str, ...] | None = option(
-        None, "Metrics to compute, e.g. cce,ece,crps. Default: all that apply to the first file.", metavar="NAMES"
+        "Metrics to compute, e.g. cce,ece,crps. Default: all that apply to the first file.", metavar="NAMES"
     )
-    positions: tuple[float, ...] | None = option(None, f"{POSITIONS} Default: 0,1,2,….")
-    discretise: bool = option(default=False, text=DISCRETISE)
+    positions: tuple[float, ...] | None = option(f"{POSITIONS} Default: 0,1,2,….")
+    discretise: bool = option(DISCRETISE, default=False)
 
 
 @dataclass(frozen=True)
 class DiffReportOptions:
     """Options for the format and the destination of the changes between two reports."""
 
-    format: str = option("table", "Format of the changes.", choices=format_names("diff"))
+    format: str = option("Format of the changes.", "table", choices=format_names("diff"))
     output: str | None = option(
-        None,
         f"Write the changes to a file instead of standard output. {SUFFIXES}",
         metavar="PATH",
         short="-o",

@@ -28,27 +28,24 @@ class MonitorOptions:
     """What is monitored, and when there is an alarm."""
 
     time: str | None = option(
-        None,
         "Column of the target times: dates, or numbers in the order of time. Rows of one time may depend on each other."
         " Required unless a state states it.",
         metavar="COLUMN",
         common=True,
     )
     window: str | int | None = option(
-        None,
         "Windows of the metrics: a duration or period such as 7D, 12h, W or M, or a number of times. Default: a number"
         " of times that makes at most 20 windows.",
         metavar="LENGTH",
         common=True,
     )
     horizon: str | int | None = option(
-        None,
         "Forecast horizon in steps of the times: a column of whole numbers, or one number for all rows. A forecast with"
         " horizon 3 is made before the last two times before its target are observed. Default: 1.",
         metavar="COLUMN",
     )
     level: float = option(
-        0.05, "Probability of ever raising a false alarm. There is an alarm above 1 / LEVEL.", common=True
+        "Probability of ever raising a false alarm. There is an alarm above 1 / LEVEL.", 0.05, common=True
     )
 
     keywords: ClassVar = {"level": "alarm_level"}  # In Python, ``level`` is that of intervals
@@ -83,7 +80,6 @@ class WindowMetricOptions:
     """Options for the metrics by window."""
 
     metrics: tuple[str, ...] | None = option(
-        None,
         "Metrics by window, which must be means over rows. Default: standardized-bias, pit-dispersion and"
         " width-factor.",
         metavar="NAMES",
@@ -95,7 +91,6 @@ class SavedStateOptions:
     """Options for the state that the next run continues."""
 
     save_state: str | None = option(
-        None,
         "Save the state to a file, which the next run takes before its new rows: calcheck monitor day1.state day2.csv.",
         metavar="FILE",
         by_hand=OVERWRITTEN,

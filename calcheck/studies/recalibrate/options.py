@@ -19,35 +19,34 @@ class RecalibrationOptions:
     """Options of a recalibration study."""
 
     method: str = option(
-        AUTO,
         f"Method: {', '.join((AUTO, NONE, *STEPS))}, or steps in order, joined by +, such as bias+local+pit. auto "
         "chooses by cross-validation.",
+        AUTO,
         metavar="NAME",
         common=True,
     )
     by: tuple[str, ...] = option(
-        (STD,),
         "What bias and local depend on: columns of the file, and std for the predicted uncertainty. Text is a group; "
         "numbers have a spline. With --inputs, also these by default.",
+        (STD,),
         metavar="COLUMNS",
         common=True,
     )
-    folds: int = option(5, "Number of folds of the cross-validation.")
-    cluster: str | None = option(None, "Column whose groups stay in one fold, such as patients.", metavar="COLUMN")
+    folds: int = option("Number of folds of the cross-validation.", 5)
+    cluster: str | None = option("Column whose groups stay in one fold, such as patients.", metavar="COLUMN")
     block: int | None = option(
-        None,
         "Rows are a series: number of consecutive rows that depend on each other, or of times with --time. Folds are"
         " blocks of rows in their order.",
         metavar="LENGTH",
     )
-    time: str | None = option(None, "Column of times: folds are blocks of time.", metavar="COLUMN")
-    score: Score = option("crps", "Score by which methods are compared.")
-    bins: int = option(20, "Number of bins of bvs.")
+    time: str | None = option("Column of times: folds are blocks of time.", metavar="COLUMN")
+    score: Score = option("Score by which methods are compared.", "crps")
+    bins: int = option("Number of bins of bvs.", 20)
     levels: tuple[float, ...] = option(
-        (0.5, 0.8, 0.9, 0.95), "Levels of the intervals that conformal makes of distributions.", metavar="SHARES"
+        "Levels of the intervals that conformal makes of distributions.", (0.5, 0.8, 0.9, 0.95), metavar="SHARES"
     )
     relative: bool = option(
-        default=False, text="Move the limits of conformal intervals by shares of their widths, not by one amount."
+        "Move the limits of conformal intervals by shares of their widths, not by one amount.", default=False
     )
 
     def __post_init__(self) -> None:
@@ -83,14 +82,12 @@ class CorrectionOptions:
     """Options for the files of ``calcheck recalibrate``."""
 
     to: str | None = option(
-        None,
         "Predictions to correct, other rows than those of FILE: a file with the same columns. With targets, they are "
         "judged before and after.",
         metavar="FILE",
         common=True,
     )
     corrected: str | None = option(
-        None,
         "Write the corrected predictions of --to, or of FILE with --map: .parquet, .csv, .feather or .arrow.",
         metavar="PATH",
         short="-o",
@@ -98,14 +95,12 @@ class CorrectionOptions:
         common=True,
     )
     save_map: str | None = option(
-        None,
         "Write the fitted correction, to be applied later with --map.",
         metavar="MAP.json",
         by_hand=OVERWRITTEN,
         common=True,
     )
     map: str | None = option(
-        None,
         "Apply a stored correction to FILE, instead of fitting one.",
         metavar="MAP.json",
         by_hand="a fitted file",

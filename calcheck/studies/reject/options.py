@@ -12,34 +12,29 @@ class RejectOptions:
     """Options for the rejection of predictions."""
 
     criteria: tuple[str, ...] | None = option(
-        None,
         "Criteria: predictions with the largest values are rejected first. cce, std, random, or numeric columns. "
         "Default: std, random, and cce if there are inputs.",
         metavar="NAMES",
     )
     metrics: tuple[str, ...] | None = option(
-        None,
         "Error metrics, which must be means over rows unless --refit. Default: mae, rmse, and nll if it applies; zms"
         " and rce with --refit.",
         metavar="NAMES",
     )
     refit: bool = option(
-        default=False,
-        text="Compute any metrics, such as ence, on the remaining rows alone, as the rows with the largest predicted"
+        "Compute any metrics, such as ence, on the remaining rows alone, as the rows with the largest predicted"
         " standard deviations are rejected.",
+        default=False,
     )
     step: float | None = option(
-        None, "Step size of the rejected fraction, in percent of the rows. Default: 10, or 1 with --refit."
+        "Step size of the rejected fraction, in percent of the rows. Default: 10, or 1 with --refit."
     )
-    max_percent: float | None = option(
-        None, "Maximum percentage of the rows to reject. Default: 90, or 10 with --refit."
-    )
+    max_percent: float | None = option("Maximum percentage of the rows to reject. Default: 90, or 10 with --refit.")
     coverage: float | None = option(
-        None, "Show the thresholds that keep at least this fraction of the rows, e.g. 0.9.", metavar="SHARE"
+        "Show the thresholds that keep at least this fraction of the rows, e.g. 0.9.", metavar="SHARE"
     )
 
     new: str | None = option(
-        None,
         "Reject the predictions of this second file, which needs targets too. cce is then fitted on FILE and evaluated "
         "at the inputs of the second file. Format: FILE[:COLUMN], where COLUMN holds embeddings.",
         metavar="FILE",
@@ -50,9 +45,9 @@ class RejectOptions:
 class PruneOptions:
     """Options for the removal of rows with large uncertainties."""
 
-    metrics: tuple[str, ...] | None = option(None, "Metrics to compute. Default: zms,rce.", metavar="NAMES")
-    max_percent: float | None = option(None, "Maximum percentage of the rows to remove. Default: 10.")
-    step: float | None = option(None, "Step size from 0 to --max-percent, in percent of the rows. Default: 1.")
+    metrics: tuple[str, ...] | None = option("Metrics to compute. Default: zms,rce.", metavar="NAMES")
+    max_percent: float | None = option("Maximum percentage of the rows to remove. Default: 10.")
+    step: float | None = option("Step size from 0 to --max-percent, in percent of the rows. Default: 1.")
 
 
 FURTHER = (COLUMNS, INFERENCE, DEPENDENCE, REPORT, PLOT, SEED, ENGINE)

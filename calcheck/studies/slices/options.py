@@ -14,7 +14,6 @@ class SliceOptions:
     """Options for slices of the rows."""
 
     by: tuple[str, ...] | None = option(
-        None,
         "Columns that form groups: sex,region. Numbers are cut into quantile bins, age:5, or at edges, age:30/50/70;"
         " dates by period, date:month. mean and std are the predicted ones. Default: regions are"
         " searched.",
@@ -22,7 +21,6 @@ class SliceOptions:
         common=True,
     )
     metrics: tuple[str, ...] | None = option(
-        None,
         "Metrics by group, which must be means over rows, or cce, unless --refit; or metrics that describe regions. "
         "Default: standardized-bias, pit-dispersion, width-factor and zms.",
         metavar="NAMES",
@@ -35,27 +33,24 @@ class SearchOptions:
     """Options of a search for regions."""
 
     columns: tuple[str, ...] | None = option(
-        None,
         "Columns in which to search regions. Default: the inputs and all columns without a role, mean and std, the"
         " predicted ones, and embedding, its clusters. Columns that were computed from targets must be left out.",
         metavar="COLUMNS",
         common=True,
     )
-    bins: int = option(10, "Number of quantile bins per column of numbers or dates.")
+    bins: int = option("Number of quantile bins per column of numbers or dates.", 10)
     embedding_clusters: int = option(
-        10,
         "Number of clusters of an embedding, each of which is a category of the search; 0 for none. By default they"
         " have about as many rows as quantile bins.",
+        10,
     )
     min_rows: int | None = option(
-        None,
         "Minimum number of rows of a group that is judged, 30 by default; or of a region, 50 by default, or 2 % of the"
         " rows if that is more.",
         metavar="ROWS",
     )
-    most: int = option(5, "Maximum number of regions to report.")
+    most: int = option("Maximum number of regions to report.", 5)
     depth: int | None = option(
-        None,
         "Summarize the file by a tree of this depth, e.g. 3, instead of the regions that deviate most. Leaves have"
         " at least 100 rows, or 2 % of the rows if that is more (--min-rows).",
         common=True,

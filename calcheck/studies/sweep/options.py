@@ -15,30 +15,28 @@ class SweepOptions:
     """Options for a sweep over settings."""
 
     vary: tuple[str, ...] = option(
-        (),
         "Setting to vary and its values, e.g. draws=1,2,5, or a log-spaced range of 7 values, lambda=0.001..1, or of 4 "
         "values, gamma-y=0.1..10:4. NAME is an option of the metric, or subsample for random subsets of the rows, "
         "subsample=25%,50%,500. May be repeated.",
+        (),
         metavar="NAME=VALUES",
         repeated=True,
     )
-    metric: str = option("cce", "Metric to compute.", metavar="NAME")
+    metric: str = option("Metric to compute.", "cce", metavar="NAME")
     all_combinations: bool = option(
-        default=False, text="Compute all combinations of the values, instead of varying one setting at a time."
+        "Compute all combinations of the values, instead of varying one setting at a time.", default=False
     )
-    subsets: int = option(5, "Number of random subsets per size.")
+    subsets: int = option("Number of random subsets per size.", 5)
     two_samples: bool = option(
-        default=False,
-        text="For --metric jmmd, cmmd or fid: the two files are samples, of data and of draws of a model, whose "
+        "For --metric jmmd, cmmd or fid: the two files are samples, of data and of draws of a model, whose "
         "inputs may differ, as for calcheck jmmd DATA MODEL. Without it, files are models on the same rows. mcmd "
         "and mmd always compare two samples.",
+        default=False,
     )
     grid: int | None = option(
-        None, "Number of evaluation points for --metric mcmd, as for calcheck mcmd. Default: 200 for one input column."
+        "Number of evaluation points for --metric mcmd, as for calcheck mcmd. Default: 200 for one input column."
     )
-    names: tuple[str, ...] | None = option(
-        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
-    )
+    names: tuple[str, ...] | None = option("Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES")
 
     def __post_init__(self) -> None:
         require_count_option("subsets", self.subsets, MAX_SUBSETS)

@@ -15,12 +15,10 @@ class GridOptions:
     """Options for the evaluation points of two samples."""
 
     grid: int | None = option(
-        None,
         "Number of equally spaced evaluation points between the smallest and the largest input of both files. For "
-        "one-dimensional inputs only. Default: 200.",
+        "one-dimensional inputs only. Default: 200."
     )
     at: str | None = option(
-        None,
         "Evaluate at the inputs of a file (A, B or another one), which needs no targets: FILE[:COLUMN], .npy or .npz. "
         "Default for inputs with several dimensions: A.",
         metavar="FILE",
@@ -31,9 +29,8 @@ class GridOptions:
 class PermutationOptions:
     """Options for the permutation test of two samples."""
 
-    confidence: float = option(0.95, "Confidence level of verdicts.")
+    confidence: float = option("Confidence level of verdicts.", 0.95)
     permutations: int | None = option(
-        None,
         "Number of permutations. Each exchanges rows of the two files, as if their distributions were equal. Default: "
         "199.",
         off=("no_null", "Run no permutation test, and give no verdict."),

@@ -13,21 +13,20 @@ class ValidityOptions:
     """Options for simulated data sets of right models."""
 
     metrics: tuple[str, ...] = option(
-        ("zms", "rce"), "Metrics whose value for a right model is known: zms, rce.", metavar="NAMES"
+        "Metrics whose value for a right model is known: zms, rce.", ("zms", "rce"), metavar="NAMES"
     )
     nu: tuple[float, ...] | None = option(
-        None,
         "Degrees of freedom of the uncertainties u: u^2 follows an inverse gamma distribution with shape and scale "
         "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not with FILE. "
-        "Default: 2,3,4,6,10,20.",
+        "Default: 2,3,4,6,10,20."
     )
-    rows: int | None = option(None, "Number of rows of a data set. Default: those of FILE, or 1000.")
-    sets: int = option(200, "Number of data sets.")
+    rows: int | None = option("Number of rows of a data set. Default: those of FILE, or 1000.")
+    sets: int = option("Number of data sets.", 200)
     error_dist: Literal["normal", "t6"] = option(
-        "normal", "Distribution of the errors relative to u: normal, or Student-t with 6 degrees of freedom."
+        "Distribution of the errors relative to u: normal, or Student-t with 6 degrees of freedom.", "normal"
     )
-    resamples: int = option(500, "Number of bootstrap resamples of each data set.")
-    confidence: float = option(0.95, "Confidence level of the intervals, and of the limits of their share.")
+    resamples: int = option("Number of bootstrap resamples of each data set.", 500)
+    confidence: float = option("Confidence level of the intervals, and of the limits of their share.", 0.95)
 
 
 VALIDITY = Study(
