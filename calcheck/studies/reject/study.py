@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from calcheck.core.number_text import percent
 from calcheck.core.validation import require_finite
@@ -47,12 +48,24 @@ class RejectionCurves:
 
     row_results: Sequence[MetricRows]  # Metrics that are functions of column means, with their results for the n rows
     criteria: Mapping[str, Values]  # The criteria, (n,) each, by name
-    retained: Indices  # (s,), the numbers of retained rows, >= 1, in descending order
+    shares: Values  # (s,), the rejected shares of the rows, in ascending order
+    run: Run
 
     @property
     def n(self) -> int:
         """The number of rows."""
         return len(next(iter(self.criteria.values())))
+
+    @cached_property
+    def retained(self) -> Indices:
+        """Number of retained rows at each step, (s,)."""
+        return self.n - np.floor(self.n * self.shares * (1 + ROUNDING)).astype(np.intp)
+
+    @property
+    def resamples(self) -> int:
+        """Number of resamples, and of random orders."""
+        count = PERCENTILE_RESAMPLES if self.run.resamples is None else self.run.resamples
+        return count if self.n > 1 else 0
 
     @cached_property
     def _averages(self) -> Averages:
@@ -72,30 +85,34 @@ class RejectionCurves:
         """The curve of each metric and criterion, (s,)."""
         return self._curves(self._averages.means())
 
-    def resampled(self, resamples: int, run: Run) -> Curves:
-        """Return the curves of resampled rows, with their criteria, (resamples, s)."""
-        size = max(1, BLOCK_DRAWS_IN_GROUPS // self.n)
-        parts = []
-        for block, start in enumerate(range(0, resamples, size)):
-            rng = run.rng(RandomStream.RESAMPLES, block)
-            parts.append(self._curves(self._averages.resampled(min(size, resamples - start), rng)))
-            run.progress("resamples", min(1.0, (start + size) / resamples))
-        return {pair: np.concatenate([part[pair] for part in parts]) for pair in parts[0]}
+    @cached_property
+    def resampled(self) -> Curves:
+        """The curves of resampled rows, with their criteria, (resamples, s)."""
+        parts = [
+            self._curves(self._averages.resampled(count, rng))
+            for count, rng in self._blocks("resamples", RandomStream.RESAMPLES, self.n)
+        ]
+        return {pair: np.concatenate([part[pair] for part in parts]) for pair in parts[0]} if parts else {}
 
-    def random_orders(self, orders: int, run: Run) -> dict[str, Values]:
-        """Return the curves of each metric when rows are rejected in random orders, (orders, s)."""
+    @cached_property
+    def random_orders(self) -> dict[str, Values]:
+        """The curves of each metric when rows are rejected in random orders, (orders, s)."""
         columns = np.concatenate(
             [np.stack(list(rows.columns.values()), axis=1) for _, rows in self.row_results], axis=1
         )
-        size = max(1, BLOCK_DRAWS_IN_GROUPS // columns.size)
         parts = []
-        for block, start in enumerate(range(0, orders, size)):
-            rng = run.rng(RandomStream.PERMUTATIONS, block)
-            order = rng.permuted(np.tile(np.arange(self.n), (min(size, orders - start), 1)), axis=1)
+        for count, rng in self._blocks("random orders", RandomStream.PERMUTATIONS, columns.size):
+            order = rng.permuted(np.tile(np.arange(self.n), (count, 1)), axis=1)
             parts.append(np.cumsum(columns[order], axis=1)[:, self.retained - 1] / self.retained[:, None])
-            run.progress("random orders", min(1.0, (start + size) / orders))
-        means = iter(np.moveaxis(np.concatenate(parts), 2, 0))  # (orders, s) each
-        return {metric.info.name: self._value(metric, rows, means) for metric, rows in self.row_results}
+        means = iter(np.moveaxis(np.concatenate(parts), 2, 0)) if parts else iter(())  # (orders, s) each
+        return {metric.info.name: self._value(metric, rows, means) for metric, rows in self.row_results if parts}
+
+    def _blocks(self, stage: str, stream: RandomStream, numbers: int) -> Iterator[tuple[int, Generator]]:
+        """Yield the sizes and generators of blocks of resamples that have so many numbers each."""
+        size = max(1, BLOCK_DRAWS_IN_GROUPS // numbers)
+        for block, start in enumerate(range(0, self.resamples, size)):
+            yield min(size, self.resamples - start), self.run.rng(stream, block)
+            self.run.progress(stage, min(1.0, (start + size) / self.resamples))
 
     def _curves(self, means: Mapping[str, Values]) -> Curves:
         shares, found = self.retained / self.n, {}
@@ -111,6 +128,78 @@ class RejectionCurves:
         """Return the metric at the means of its columns; consume these means from the iterator, in column order."""
         named = {name: next(means) for name in rows.columns}
         return np.asarray(metric.value(Means({**named, **rows.fixed}, self.n)))
+
+    @property
+    def warnings(self) -> tuple[Message, ...]:
+        """Warnings about all intervals."""
+        if self.run.resamples == 0:
+            return (NO_BOOTSTRAP,)
+        if self.n == 1:
+            return (SINGLE_ROW,)
+        return (few_rows(self.n),) if self.n < FEW_ROWS else ()
+
+    def results(self, metric: Metric[Any], criterion: str, coverage: float | None) -> Iterator[Result]:
+        """Yield a metric at each step of a criterion, its area, the difference from random, and at the threshold."""
+        name = metric.info.name
+        values = self.curves[name, criterion]
+        replicates = self.random_orders.get(name) if criterion == RANDOM else self.resampled.get((name, criterion))
+        limits = None if replicates is None else np.stack(curve_limits(replicates, self.run.confidence), axis=1)
+        for step, (share, rows) in enumerate(zip(self.shares, self.retained, strict=True)):
+            subset = {"by": criterion, "rejected": percent(share), "rows": int(rows)}
+            result = self._result(metric, subset, values[step], None if replicates is None else replicates[:, step])
+            if limits is not None and result.interval is not None:  # Those of the whole curve
+                result = replace(result, low=float(limits[step, 0]), high=float(limits[step, 1]))
+            yield result
+        subset = {"by": criterion, "rejected": AREA}
+        areas = None if replicates is None else area(self.shares, replicates)
+        yield self._result(metric, subset, area(self.shares, values), areas)
+        if criterion != RANDOM:
+            yield self._gain(metric, criterion)
+            if coverage is not None:
+                yield self._at_threshold(metric, criterion, coverage)
+
+    def _gain(self, metric: Metric[Any], criterion: str) -> Result:
+        """Return the difference of the area from random rejection, with an interval and a p-value."""
+        pairs = [(metric.info.name, criterion), (metric.info.name, RANDOM)]
+        own, chance = (area(self.shares, self.curves[pair]) for pair in pairs)
+        replicates = None
+        if self.resampled:
+            by_criterion, at_random = (area(self.shares, self.resampled[pair]) for pair in pairs)
+            replicates = by_criterion - at_random
+        subset = {"by": criterion, "rejected": AREA, "minus": RANDOM}
+        result = self._result(metric, subset, own - chance, replicates)
+        if metric.info.orientation != "smaller" or not self.random_orders or not np.isfinite(own):
+            return result
+        orders = area(self.shares, self.random_orders[metric.info.name])
+        return replace(result, p_value=p_value(orders, float(own), "less"))
+
+    def _at_threshold(self, metric: Metric[Any], criterion: str, coverage: float) -> Result:
+        """Return the metric of the rows up to the smallest sufficient threshold, including rows equal to it."""
+        values = self.criteria[criterion]
+        threshold = np.sort(values)[max(1, int(np.ceil(len(values) * coverage * (1 - ROUNDING)))) - 1]
+        inside = values <= threshold
+        (rows,) = (rows for each, rows in self.row_results if each is metric)
+        retained = replace(rows, columns={name: column[inside] for name, column in rows.columns.items()})
+        subset = {"by": criterion, "rejected": f"{PERCENT * (1 - inside.mean()):.3g} %", "rows": int(inside.sum())}
+        return self._result(
+            metric, {**subset, "threshold": float(threshold)}, statistic_of(metric, retained).estimate(), None
+        )
+
+    def _result(
+        self, metric: Metric[Any], subset: dict[str, Any], value: float | Values, replicates: Values | None
+    ) -> Result:
+        """Return a result with the central interval of its replicates."""
+        number = float(value)
+        if not np.isfinite(number):
+            return metric.result(None, subset, Inference(warnings=(absent_value(number),)))
+        if replicates is None:
+            return metric.result(number, subset)
+        finite, bootstrap, reason = check_replicates(replicates, number)
+        result = metric.result(number, subset, Inference(details={"bootstrap": bootstrap}))
+        if reason:
+            return result
+        low, high = percentile(finite, self.run.confidence)
+        return replace(result, low=low, high=high, interval="random orders" if subset["by"] == RANDOM else "percentile")
 
 
 def area(rejected: Values, curves: Values) -> Values:
@@ -279,7 +368,8 @@ def reject(
     settings = {"by": list(criteria.values), **asdict(steps), "cce": cce.options()}
     results: list[Result] = []
     noticed = () if run.resamples == 0 else dependence_warnings(place.predictions(), without_option="reject")
-    study = _Study(found, criteria.values, steps.shares(), run)
+    every = {RANDOM: np.zeros(len(next(iter(criteria.values.values())))), **criteria.values}
+    study = RejectionCurves(found, every, steps.shares(), run)
     for metric, rows in found:
         for criterion in criteria.values:
             with np.errstate(all="ignore"):  # values that are not finite become warnings
@@ -303,113 +393,6 @@ def _input(source: Source, at: Source | None) -> Input:
     other = at.input_info()
     files = (replace(file, role="evaluation_points") if file.role == "predictions" else file for file in other.files)
     return replace(info, files=(*info.files, *files), n=other.n, dropped=info.dropped + other.dropped)
-
-
-@dataclass(frozen=True, eq=False)
-class _Study:
-    """Metrics of the retained rows for each criterion and for random rejection, with their resamples."""
-
-    row_results: Sequence[MetricRows]
-    criteria: dict[str, Values]
-    shares: Values
-    run: Run
-
-    @cached_property
-    def retained(self) -> Indices:
-        """Number of retained rows at each step, (s,)."""
-        n = len(next(iter(self.criteria.values())))
-        return n - np.floor(n * self.shares * (1 + ROUNDING)).astype(np.intp)
-
-    @cached_property
-    def rejection(self) -> RejectionCurves:
-        return RejectionCurves(self.row_results, {RANDOM: np.zeros(self.retained[0]), **self.criteria}, self.retained)
-
-    @property
-    def resamples(self) -> int:
-        """Number of resamples, and of random orders."""
-        count = PERCENTILE_RESAMPLES if self.run.resamples is None else self.run.resamples
-        return count if self.retained[0] > 1 else 0
-
-    @cached_property
-    def resampled(self) -> Curves:
-        return self.rejection.resampled(self.resamples, self.run) if self.resamples else {}
-
-    @cached_property
-    def random_orders(self) -> dict[str, Values]:
-        return self.rejection.random_orders(self.resamples, self.run) if self.resamples else {}
-
-    @property
-    def warnings(self) -> tuple[Message, ...]:
-        """Warnings about all intervals."""
-        n = self.retained[0]
-        if self.run.resamples == 0:
-            return (NO_BOOTSTRAP,)
-        if n == 1:
-            return (SINGLE_ROW,)
-        return (few_rows(n),) if n < FEW_ROWS else ()
-
-    def results(self, metric: Metric[Any], criterion: str, coverage: float | None) -> Iterator[Result]:
-        """Yield a metric at each step of a criterion, its area, the difference from random, and at the threshold."""
-        name = metric.info.name
-        values = self.rejection.curves[name, criterion]
-        replicates = self.random_orders.get(name) if criterion == RANDOM else self.resampled.get((name, criterion))
-        limits = None if replicates is None else np.stack(curve_limits(replicates, self.run.confidence), axis=1)
-        for step, (share, rows) in enumerate(zip(self.shares, self.retained, strict=True)):
-            subset = {"by": criterion, "rejected": percent(share), "rows": int(rows)}
-            result = self._result(metric, subset, values[step], None if replicates is None else replicates[:, step])
-            if limits is not None and result.interval is not None:  # Those of the whole curve
-                result = replace(result, low=float(limits[step, 0]), high=float(limits[step, 1]))
-            yield result
-        subset = {"by": criterion, "rejected": AREA}
-        areas = None if replicates is None else area(self.shares, replicates)
-        yield self._result(metric, subset, area(self.shares, values), areas)
-        if criterion != RANDOM:
-            yield self._gain(metric, criterion)
-            if coverage is not None:
-                yield self._at_threshold(metric, criterion, coverage)
-
-    def _gain(self, metric: Metric[Any], criterion: str) -> Result:
-        """Return the difference of the area from random rejection, with an interval and a p-value."""
-        pairs = [(metric.info.name, criterion), (metric.info.name, RANDOM)]
-        own, chance = (area(self.shares, self.rejection.curves[pair]) for pair in pairs)
-        replicates = None
-        if self.resampled:
-            by_criterion, at_random = (area(self.shares, self.resampled[pair]) for pair in pairs)
-            replicates = by_criterion - at_random
-        subset = {"by": criterion, "rejected": AREA, "minus": RANDOM}
-        result = self._result(metric, subset, own - chance, replicates)
-        if metric.info.orientation != "smaller" or not self.random_orders or not np.isfinite(own):
-            return result
-        orders = area(self.shares, self.random_orders[metric.info.name])
-        return replace(result, p_value=p_value(orders, float(own), "less"))
-
-    def _at_threshold(self, metric: Metric[Any], criterion: str, coverage: float) -> Result:
-        """Return the metric of the rows up to the smallest sufficient threshold, including rows equal to it."""
-        values = self.criteria[criterion]
-        threshold = np.sort(values)[max(1, int(np.ceil(len(values) * coverage * (1 - ROUNDING)))) - 1]
-        inside = values <= threshold
-        (rows,) = (rows for each, rows in self.row_results if each is metric)
-        retained = replace(rows, columns={name: column[inside] for name, column in rows.columns.items()})
-        subset = {"by": criterion, "rejected": f"{PERCENT * (1 - inside.mean()):.3g} %", "rows": int(inside.sum())}
-        return self._result(
-            metric, {**subset, "threshold": float(threshold)}, statistic_of(metric, retained).estimate(), None
-        )
-
-    def _result(
-        self, metric: Metric[Any], subset: dict[str, Any], value: float | Values, replicates: Values | None
-    ) -> Result:
-        """Return a result with the central interval of its replicates."""
-        number = float(value)
-        if not np.isfinite(number):
-            return metric.result(None, subset, Inference(warnings=(absent_value(number),)))
-        if replicates is None:
-            return metric.result(number, subset)
-        finite, bootstrap, reason = check_replicates(replicates, number)
-        result = metric.result(number, subset, Inference(details={"bootstrap": bootstrap}))
-        if reason:
-            return result
-        low, high = percentile(finite, self.run.confidence)
-        return replace(result, low=low, high=high, interval="random orders" if subset["by"] == RANDOM else "percentile")
 
 
 METRICS_OF_ALL = ("zms", "rce")  # Metrics of the remaining rows by default

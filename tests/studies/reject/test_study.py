@@ -114,13 +114,16 @@ def test_resampled_curves_agree_with_a_loop():
     rng = np.random.default_rng(2)
     n, criterion, lost = 12, rng.normal(size=12), np.abs(rng.normal(size=12))
     study = RejectionCurves(
-        [(METRICS["mae"](), RowResults({"absolute_error": lost}))], {"c": criterion}, np.array([12, 9, 3])
+        [(METRICS["mae"](), RowResults({"absolute_error": lost}))],
+        {"c": criterion},
+        np.array([0, 0.25, 0.75]),
+        Run(resamples=100),
     )
-    (curves,) = study.resampled(50, Run()).values()
+    (curves,) = study.resampled.values()
     from calcheck.execution.run import RandomStream
     from calcheck.statistics.groups import resampled_weights
 
-    weights = resampled_weights(n, 50, Run().rng(RandomStream.RESAMPLES, 0)).astype(int)
+    weights = resampled_weights(n, 100, Run().rng(RandomStream.RESAMPLES, 0)).astype(int)
     for curve, counts in zip(curves, weights, strict=True):
         drawn = np.repeat(np.arange(n), counts)
         ordered = lost[drawn[np.argsort(criterion[drawn])]]
@@ -177,9 +180,10 @@ def test_the_band_of_a_criterion_contains_whole_curves_of_resampled_rows():
     study = RejectionCurves(
         [(METRICS["mae"](), RowResults({"absolute_error": np.abs(error)}))],
         {"std": std},
-        np.round(50 * (1 - rejected)).astype(int),
+        rejected,
+        run,
     )
-    (curves,) = study.resampled(400, run).values()
+    (curves,) = study.resampled.values()
     low, high = (np.array([getattr(each, side) for each in found]) for side in ("low", "high"))
     inside = ((curves >= low) & (curves <= high)).all(axis=1).mean()
     assert 0.95 <= inside < 0.97
