@@ -17,6 +17,7 @@ ParametersT = ParamSpec("ParametersT")
 
 KEPT_BYTES = 3 << 26  # Maximum cache size: 192 MiB, or two columns of ten million rows
 _clock = count()
+_unchecked = 0  # Bytes that were added since the size of the cache was last computed
 
 
 @dataclass
@@ -47,10 +48,19 @@ def cached(
         owned = {id(_whole(array)) for array in _arrays(owner)}  # its owner holds these anyway
         sizes = {id(array): array.nbytes for array in map(_whole, _arrays(result)) if id(array) not in owned}
         known[key] = _Kept(result, sum(sizes.values()))
-        _evict_lru()
+        _checked(known[key].nbytes)
         return result
 
     return remembered
+
+
+def _checked(nbytes: int) -> None:
+    """Evict entries when a sixteenth of the limit was added: thousands of small results are added in sequence."""
+    global _unchecked  # noqa: PLW0603 - of the cache, which is global
+    _unchecked += nbytes
+    if _unchecked > KEPT_BYTES // 16:
+        _unchecked = 0
+        _evict_lru()
 
 
 def _evict_lru() -> None:

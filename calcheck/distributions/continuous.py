@@ -199,7 +199,7 @@ class Gaussian(LocationScale):
         return special.normal_kernel_mean(points[:, 0] - self.loc[:, None], self.scale[:, None], gamma[..., 0])
 
     def kernel_norm(self, gamma: Values) -> Values:
-        return np.asarray((1 + 4 * special.in_lengths(self.scale, gamma[0]) ** 2) ** -0.5)
+        return special.normal_kernel_norm(self.scale, gamma[0])
 
 
 @dataclass(frozen=True, eq=False)

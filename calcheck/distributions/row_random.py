@@ -178,9 +178,14 @@ class _Numbers:
         return result
 
     def normal_pair(self) -> tuple[Values, Values]:
-        """Return two independent standard normal numbers per row, from its first two uniform numbers."""
-        radius, angle = np.sqrt(-2 * np.log(self.uniform(0))), 2 * np.pi * self.uniform(1)
-        return radius * np.cos(angle), radius * np.sin(angle)
+        """Return two independent standard normal numbers per row, from its first two uniform numbers.
+
+        Sine and cosine are those of the tangent of half the angle, which NumPy computes faster.
+        """
+        radius, half = np.sqrt(-2 * np.log(self.uniform(0))), np.tan(np.pi * self.uniform(1))
+        square = half * half
+        radius /= 1 + square
+        return radius * (1 - square), 2 * half * radius
 
 
 def _student_t(numbers: _Numbers, df: Values) -> Values:

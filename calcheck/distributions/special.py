@@ -140,13 +140,21 @@ def rbf(values: Values, points: Values, gamma: Values) -> Values:
 def in_lengths(distance: Values, gamma: Values) -> Values:
     """Return distances or scales in units of 1 / sqrt(gamma), clipped so that their squares are finite."""
     with np.errstate(over="ignore"):
-        return np.clip(distance * np.sqrt(gamma), -FARTHEST, FARTHEST)
+        lengths = np.asarray(distance * np.sqrt(gamma))
+    return np.clip(lengths, -FARTHEST, FARTHEST, out=lengths)
 
 
 def normal_kernel_mean(distance: Values, scale: Values, gamma: Values) -> Values:
     """Return E exp(-gamma (d - E)^2) for E ~ N(0, scale^2), with broadcasting."""
-    spread = 1 + 2 * in_lengths(scale, gamma) ** 2
-    return np.asarray(np.exp(-(in_lengths(distance, gamma) ** 2) / spread) / np.sqrt(spread))
+    spread, kernel = in_lengths(scale, gamma), in_lengths(distance, gamma)
+    spread = 1 + 2 * np.square(spread, out=spread)
+    kernel = -np.square(kernel, out=kernel) / spread
+    return np.asarray(np.exp(kernel) / np.sqrt(spread))
+
+
+def normal_kernel_norm(scale: Values, gamma: Values) -> Values:
+    """Return E exp(-gamma (E - E')^2) for independent E, E' ~ N(0, scale^2), with broadcasting."""
+    return np.asarray(1 / np.sqrt(1 + 4 * in_lengths(scale, gamma) ** 2))
 
 
 def joint_normal_kernel_mean(distances: Values, cholesky: Values, gamma: Values) -> Values:

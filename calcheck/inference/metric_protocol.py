@@ -77,7 +77,7 @@ class HasQuickStatistic(Protocol):
 class HasMoments(Protocol):
     """A metric whose quick statistic follows from moments of the rows, and is cheaper for many data sets together."""
 
-    def moments(self, fit: Any, source: Source) -> Any:
+    def moments(self, fit: Any, source: Source, run: Run) -> Any:
         """Return the moments of the data or of a replicate."""
 
     def quick_statistics(self, moments: Sequence[Any], run: Run) -> Values:

@@ -122,9 +122,14 @@ class NullSimulator:
         numbers = range(MAX_REPLICATES, MAX_REPLICATES + count)
         return NullSimulator(self.rows, self.run, numbers=numbers, keys=self._own_keys)
 
+    @property
+    def block_size(self) -> int:
+        """Number of replicates that are drawn at a time."""
+        return max(1, self.run.limits.block_targets // len(self.rows))
+
     def __iter__(self) -> Iterator[Predictions]:
         """Yield the replicates; each iteration yields the same ones."""
-        rows, size = self.rows, max(1, self.run.limits.block_targets // len(self.rows))
+        rows, size = self.rows, self.block_size
         if rows.y is None or rows.predictive is None:
             return
         rng = RowRandom(self._keys)
@@ -182,7 +187,7 @@ def replicate_value(computed: Computed, replicate: Source, run: Run) -> Any:
     try:
         fit = _refit(computed, replicate, run)
         if implements(metric, HasMoments):
-            rows, value = None, metric.moments(fit, replicate)
+            rows, value = None, metric.moments(fit, replicate, run)
         elif implements(metric, HasQuickStatistic):
             rows, value = None, metric.quick_statistic(fit, replicate, run)
         else:
@@ -235,19 +240,28 @@ def replicate_values(
     computed: Sequence[Computed], simulation: NullSimulator, run: Run, stage: str
 ) -> list[NullDistribution]:
     """Return the null distributions of metrics from replicates, one replicate at a time."""
-    quiet, found = run.quiet(), []
+    quiet, data = run.quiet(), InMemory(simulation.rows)
+    block, blocks = list[list[Any]](), list[list[Values]]()
     with np.errstate(all="ignore"):
-        for number, rows in enumerate(simulation):
+        for done, rows in enumerate(simulation, 1):
             replicate = InMemory(rows)
-            found.append([replicate_value(each, replicate, quiet) for each in computed])
-            run.progress(stage, (number + 1) / len(simulation))
-        distributions = []
-        for each, line in zip(computed, zip(*found, strict=True), strict=True):
-            metric, data = each.metric, InMemory(simulation.rows)
-            values = metric.quick_statistics(line, quiet) if implements(metric, HasMoments) else np.array(line)
-            own = metric.quick_statistic(each.fit, data, quiet) if implements(metric, HasQuickStatistic) else None
-            distributions.append(NullDistribution(values, own))
-    return distributions
+            block.append([replicate_value(each, replicate, quiet) for each in computed])
+            run.progress(stage, done / len(simulation))
+            if len(block) == simulation.block_size or done == len(simulation):  # moments may hold its targets
+                blocks.append(
+                    [
+                        each.metric.quick_statistics(line, quiet)
+                        if implements(each.metric, HasMoments)
+                        else np.array(line)
+                        for each, line in zip(computed, zip(*block, strict=True), strict=True)
+                    ]
+                )
+                block = []
+        own = [
+            each.metric.quick_statistic(each.fit, data, quiet) if implements(each.metric, HasQuickStatistic) else None
+            for each in computed
+        ]
+    return [NullDistribution(np.concatenate(v), o) for v, o in zip(zip(*blocks, strict=True), own, strict=True)]
 
 
 def add_replicates(

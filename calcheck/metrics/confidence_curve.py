@@ -13,9 +13,10 @@ from calcheck.options import option
 from calcheck.result_details import ConfidenceCurveDetails, RemovalPoint
 
 if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
+    from calcheck.execution.run import Run
+    from calcheck.predictions import Predictions, Source
     from calcheck.reports import Curve
-    from calcheck.statistics.groups import Groups, Means
+    from calcheck.statistics.groups import Groups, Means, MeanTerm
     from calcheck.typing import AnyArray, Values
 
 LEVELS = 100  # points of the curve, in percent
@@ -75,14 +76,7 @@ class ConfidenceCurve(OrderedMetric):
     def _curve(self, columns: dict[str, Values], by_std: Groups) -> RowResults:
         """Return the columns of each row, given its group of equal standard deviations."""
         error, std = columns["absolute_error"], columns["std"]
-        loss = error if self.score == "mae" else error**2
-        by_error = groups.CutTieGroups(loss, self._remaining_shares())
-        terms = {
-            "rows_by_std": groups.MeanTerm(groups=by_std),
-            "error_by_std": groups.MeanTerm(loss, by_std),
-            "rows_by_error": groups.MeanTerm(groups=by_error),
-            "error_by_error": groups.MeanTerm(loss, by_error),
-        }
+        terms = self._terms(error, by_std)
         curve, oracle = self._curves(groups.Averages(terms, len(std)).means())
         lines: list[RemovalPoint] = [
             {"removed": percent / LEVELS, "error": float(curve[percent]), "oracle": float(oracle[percent])}
@@ -90,6 +84,24 @@ class ConfidenceCurve(OrderedMetric):
         ]
         details: ConfidenceCurveDetails = {"curve": lines}
         return RowResults({"absolute_error": error, "std": std}, terms, details=details)
+
+    def _terms(self, error: Values, by_std: Groups) -> dict[str, MeanTerm]:
+        """Return the terms whose means determine both curves, given absolute errors (n,)."""
+        loss = error if self.score == "mae" else error**2
+        by_error = groups.CutTieGroups(loss, self._remaining_shares())
+        return {
+            "rows_by_std": groups.MeanTerm(groups=by_std),
+            "error_by_std": groups.MeanTerm(loss, by_std),
+            "rows_by_error": groups.MeanTerm(groups=by_error),
+            "error_by_error": groups.MeanTerm(loss, by_error),
+        }
+
+    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
+        """Return the value of a data set without the curves that are reported."""
+        rows = source.predictions()
+        by_std = binning.cut_spreads(rows.distributions(), tuple(self._remaining_shares()))
+        terms = self._terms(np.abs(zscores.errors(rows)), by_std)
+        return float(self.value(groups.Averages(terms, len(rows)).means()))
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the error of the remaining rows by the share of removed rows, and that of the oracle."""

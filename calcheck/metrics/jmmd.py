@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -244,6 +244,23 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
             details=details,
             warnings=tuple(target_kernels.residual_warnings(bounds)),
         )
+
+    def moments(self, fit: Values, source: Source, run: Run) -> joint.NormalData | float:
+        """Return one target per row with the scale of the kernel, if distributions are normal; else the metric."""
+        rows = source.predictions()
+        y, predictive = rows.targets(), rows.distributions()
+        of_pairs = self.kernel_y == "rbf" and not (self.constant or self.feature_targets)
+        if of_pairs and y.ndim == 1 and predictive.normal() is not None:
+            return joint.NormalData(y, predictive, float(fit[0]))
+        return float(self.evaluate(fit, source, run).columns["ammd"].mean())
+
+    def quick_statistics(self, moments: Sequence[joint.NormalData | float | None], run: Run) -> Values:  # noqa: ARG002
+        """Return the metric of each data set."""
+        found = np.array([np.nan if each is None or isinstance(each, tuple) else each for each in moments])
+        normal = [place for place, each in enumerate(moments) if isinstance(each, tuple)]
+        if normal:
+            found[normal] = joint.mean_normal_scores([each for each in moments if isinstance(each, tuple)])
+        return found
 
     @property
     def _pairs(self) -> dict[str, bool]:

@@ -275,9 +275,9 @@ class ValidBinsMetric(BinnedMetric):
 
     def quick_statistic(self, fit: Binning, source: Source, run: Run) -> float:
         """Return the share of valid bins by ABC intervals, which need no resamples."""
-        return float(self.quick_statistics([self.moments(fit, source)], run)[0])
+        return float(self.quick_statistics([self.moments(fit, source, run)], run)[0])
 
-    def moments(self, fit: Binning, source: Source) -> BinMoments:
+    def moments(self, fit: Binning, source: Source, run: Run) -> BinMoments:  # noqa: ARG002 - not random
         """Return the moments of each bin."""
         return binned_validity.BinMoments.from_rows(fit, *self.bin_means(source.predictions()))
 

@@ -1,14 +1,15 @@
 """Mean embeddings and kernel scores of rows, which the joint MMD metrics sum over rows and pairs of rows."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from calcheck.distributions import Predictive, Samples
-from calcheck.distributions.special import normal_kernel_mean
+from calcheck.distributions.special import normal_kernel_mean, normal_kernel_norm
 from calcheck.embeddings.laplace import PairForm, SharedLaplace
 from calcheck.embeddings.laplace_embeddings import LaplaceEmbeddings, PairEmbeddings, laplace_embeddings
 from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SwappedDraw, TargetFeatures, TargetKernel
@@ -22,6 +23,7 @@ from calcheck.typing import Values
 
 BLOCK_VALUES = 1 << 24  # values per block of data sets whose pair sums are computed together, 128 MiB
 ROWS = 1024  # Rows per batch of Laplace embeddings
+MEANS = 1 << 15  # Kernel means in memory at a time, which fit in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +200,29 @@ def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased:
         return scores
     own = row_products(points, points, 1.0)
     return np.asarray(scores + (of_different(own, y.shape[1]) if unbiased else own))
+
+
+class NormalData(NamedTuple):
+    """A data set of one target per row with normal distributions."""
+
+    y: Values  # (n,), targets
+    predictive: Predictive  # The same object for all data sets
+    gamma: float  # Gamma of the kernel on targets
+
+
+def mean_normal_scores(data_sets: Sequence[NormalData]) -> Values:
+    """Return the means of the :func:`direct_scores` of R data sets, (R,)."""
+    predictive, sums = data_sets[0].predictive, np.zeros(len(data_sets))
+    gamma, size = np.array([[each.gamma] for each in data_sets]), max(1, MEANS // len(predictive))
+    for rows, batch in predictive.batches():
+        mean, std = (each[:, 0] for each in batch.normal() or ())
+        for start in range(0, len(data_sets), size):
+            some = slice(start, start + size)
+            away = np.stack([each.y[rows] for each in data_sets[some]]) - mean  # (R, b)
+            scores = -2 * normal_kernel_mean(away, std, gamma[some])
+            scores += normal_kernel_norm(std, gamma[some])
+            sums[some] += scores.sum(axis=1)
+    return sums / len(predictive)
 
 
 def laplace_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased: bool, constant: bool) -> Values:

@@ -13,8 +13,9 @@ from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run
+from calcheck.inference.bootstrap import statistic_of
 from calcheck.inference.metric_protocol import Basis, FittedMetric, NullDistribution
-from calcheck.inference.null_distribution import NullSimulator, needs_replicates
+from calcheck.inference.null_distribution import NullSimulator, needs_replicates, replicate_values
 from calcheck.inference.p_values_and_verdicts import compare_with_null, is_open, p_value, p_value_error
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
@@ -422,3 +423,22 @@ def test_replicates_of_every_family_have_values(family):
         assert result.reference is not None
         assert result.details["null"]["replicates"] == 19
         assert "undefined" not in result.details["null"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("ammd", {}), ("ammd", {"standardize": "none"}), ("confidence-curve", {})]
+)
+def test_replicates_together_have_the_values_of_each_alone(name, options):
+    """Three blocks of replicates, of which the last is smaller."""
+    rng = np.random.default_rng(0)
+    rows = Predictions(y=rng.standard_normal(40), predictive=Gaussian(rng.standard_normal(40), rng.gamma(4, 0.3, 40)))
+    run = Run(replicates=19, limits=Limits(block_targets=320))
+    metric, simulation = METRICS[name](**options), NullSimulator(rows, run)
+    computed = FittedMetric(metric, metric.fit(InMemory(rows), run), None, 0.0, Basis("p"))
+    (found,) = replicate_values([computed], simulation, run, "")
+    alone = [
+        statistic_of(metric, metric.evaluate(metric.fit(each, run), each, run)).estimate()
+        for each in map(InMemory, simulation)
+    ]
+    assert simulation.block_size == 8
+    assert_allclose(found.values, alone, rtol=1e-12)
