@@ -98,7 +98,9 @@ class Measured(NamedTuple):
         if each.metric == WIDTH:
             return size_text(self.level, estimate)
         if each.metric == BIAS:
-            return bias_text(estimate)
+            stated = str(self.report.input.predictive).startswith("intervals")
+            is_central = ", if the intervals are central" if stated else ""
+            return bias_text(estimate) + is_central
         key, along = key_of(each.metric, each.options), each.options["along"]
         is_scale, words = key[1] == "scale", ALONG.get(along, ("", f"from one {along} to another"))[1]
         what, p = "uncertainties" if is_scale else "predictions", estimate.p

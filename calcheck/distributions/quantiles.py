@@ -26,6 +26,7 @@ PANEL_LENGTH = 2.0  # Length of a quadrature panel, in length scales
 APART = 1e-5  # Minimum relative difference of two tail scales; smaller differences are replaced by it
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 BLOCK_VALUES = 1 << 18  # Kernel values per block, 2 MiB
+SIDES = 2.0**32  # Times a uniform number, which has a fraction that hardly depends on its size
 NOT_STATED = "prediction intervals state nothing about the distribution but how often targets are inside"
 
 
@@ -444,8 +445,8 @@ class Intervals(Predictive):
     def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         drawn = rng.for_replicate(numbers.start).random((len(self), len(numbers)))
         for uniform in drawn.T:
-            inside = uniform[:, None] <= self.levels
-            yield y, Replicate(self.levels, self.lower, self.upper, self.point, inside=inside)
+            inside, is_above = uniform[:, None] <= self.levels, uniform * SIDES % 1 < 1 / 2
+            yield y, Replicate(self.levels, self.lower, self.upper, self.point, inside=inside, is_above=is_above)
 
     def describe(self) -> list[str]:
         template = "; ".join(f"[{{}}, {{}}] at {level:g}" for level in self.levels)
@@ -459,14 +460,15 @@ class Replicate(Intervals):
     """Intervals of a replicate: its targets are inside, or outside, as drawn."""
 
     inside: Mask = field(kw_only=True)  # (n, k), whether the target is inside each interval
+    is_above: Mask = field(kw_only=True)  # (n,), whether the target is above the others, else below
 
     def __post_init__(self) -> None:
         """Check nothing: the intervals are those of valid rows."""
 
     def _arrays(self) -> dict[str, AnyArray]:
-        return {**super()._arrays(), "inside": self.inside}
+        return {**super()._arrays(), "inside": self.inside, "is_above": self.is_above}
 
     def central_interval(self, level: float) -> tuple[Values, Values]:
         """Return an interval that contains every number where the target is inside, and none elsewhere, (n,) each."""
-        inside = self.inside[:, self.place(level)]
-        return np.where(inside, -np.inf, np.inf), np.where(inside, np.inf, -np.inf)
+        inside, outside = self.inside[:, self.place(level)], np.where(self.is_above, -np.inf, np.inf)
+        return np.where(inside, -np.inf, outside), np.where(inside, np.inf, outside)

@@ -124,8 +124,13 @@ class WeightedMean(NamedTuple):
         return float(2 * stdtr(self.freedom, -distance / self.error)) if self.error > 0 else float(distance == 0)
 
 
-def weighted_mean(values: Values, weights: Values | None, clusters: Clusters | None) -> WeightedMean:
-    """Return the mean of values (n,) with its standard error: that of a ratio of sums over clusters, or over rows."""
+def weighted_mean(
+    values: Values, weights: Values | None, clusters: Clusters | None, added: float = 0.0
+) -> WeightedMean:
+    """Return the mean of values (n,) with its standard error: that of a ratio of sums over clusters, or over rows.
+
+    The sum of squared deviations has ``added`` more, for values that might have been far away.
+    """
     w = np.ones(len(values)) if weights is None else weights
     total, n = float(w.sum()), len(values)
     mean = float(values @ w) / total
@@ -135,4 +140,4 @@ def weighted_mean(values: Values, weights: Values | None, clusters: Clusters | N
     else:
         squares = clusters.variance_factor * float((clusters.sums(away) ** 2).sum())
         freedom = clusters.degrees_of_freedom
-    return WeightedMean(mean, squares**0.5 / total, max(freedom, 1.0))
+    return WeightedMean(mean, (squares + added * float(w @ w) / n) ** 0.5 / total, max(freedom, 1.0))

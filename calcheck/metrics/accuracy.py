@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
-from calcheck.metrics._lazy import np, order_statistics, pit, zscores
+from calcheck.metrics._lazy import coverage, np, order_statistics, pit, zscores
 from calcheck.metrics._targets import each_target, farthest, hull, join, split
 from calcheck.metrics.base import WEIGHT, LocalMetric, MeanMetric
 
@@ -130,9 +130,13 @@ class StandardizedBias(MeanMetric):
     .. math:: \frac1n \sum_i z_i, \qquad z_i = \frac{y_i - \mu_i}{\sigma_i}
 
     For files of quantiles, z is the mean normal score of the levels between which the target is, relative to that of a
-    model that is one standard deviation too low. Cauchy distributions have no moments: z is the normal score. For m
-    draws per row, :math:`\sigma_i` is the standard deviation of the draws and the target together, so that the mean is
-    exactly 0 if these are exchangeable, times a constant that makes it right for normal ones that are shifted a little:
+    model that is one standard deviation too low. Limits of intervals count as central quantiles: at one level p, z is 0
+    inside, and :math:`\pm 1 / (2 \varphi_p)` outside, with the normal density :math:`\varphi_p` at the upper limit. A
+    right model of any shape has as many targets below as above; a normal one that is d too low has a share of
+    :math:`2 \varphi_p d` more above, so a standard deviation is half a width over the normal quantile. Cauchy
+    distributions have no moments: z is the normal score. For m draws per row, :math:`\sigma_i` is the standard
+    deviation of the draws and the target together, so that the mean is exactly 0 if these are exchangeable, times a
+    constant that makes it right for normal ones that are shifted a little:
     :math:`(1 - 1/m) \, \mathrm{E}[\sqrt m / \chi_m]`.
 
     Value
@@ -143,12 +147,14 @@ class StandardizedBias(MeanMetric):
     -----
     A mean over rows; unbiased. The interval consists of two one-sided limits by Student's t, each of which is wrong
     with a probability of 1 - confidence; with the default, 90 % of intervals contain the expected value. If rows depend
-    on each other, its standard error is that between clusters. For several targets, it is that of the target with the
-    largest bias, and the limits contain those of each target. Time O(n).
+    on each other, its standard error is that between clusters. For quantiles and intervals, it is that with one further
+    target beyond each of the outermost limits: none may be there by chance (Agresti and Caffo 2000). For several
+    targets, it is that of the target with the largest bias, and the limits contain those of each target. Time O(n).
 
     References
     ----------
     Pernot (2024), arXiv 2402.10043.
+    Agresti, Caffo (2000), The American Statistician 54, 280-288.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -159,6 +165,7 @@ class StandardizedBias(MeanMetric):
         interval="one-sided",
         distribution_free=True,
         several_targets=True,
+        uses="coverage",
         exempt_laws={"spread": "a wrong spread makes a mean of errors smaller or larger"},
     )
     column: ClassVar[str] = "z"
@@ -167,8 +174,7 @@ class StandardizedBias(MeanMetric):
         return False
 
     def compute(self, rows: Predictions) -> RowResults:
-        columns = [{"z": z, "z2": z**2} for z in map(_standardized, each_target(rows))]
-        return RowResults(join(columns), reference=0.0)
+        return RowResults(join([_standardized(each) for each in each_target(rows)]), reference=0.0)
 
     def value(self, means: Means) -> Values:
         return farthest([each["z"] for each in split(means)], np.abs)
@@ -181,7 +187,7 @@ class StandardizedBias(MeanMetric):
         found = []
         for own in split(rows.columns or rows.fixed):
             stated = not rows.columns
-            mean = _mean_of_sums(own, rows.n) if stated else order_statistics.weighted_mean(own["z"], weights, clusters)
+            mean = _mean_of_sums(own, rows.n) if stated else _mean_of_rows(own, weights, clusters)
             low, high = mean.limits(1 - run.confidence)
             found.append(IntervalInference(low=low, high=high, interval="t", p_value=mean.p_value(0.0)))
         return hull(found, run.confidence)
@@ -192,15 +198,24 @@ class StandardizedBias(MeanMetric):
         return min(low for low, _ in found), max(high for _, high in found)
 
 
-def _standardized(rows: Predictions) -> Values:
+def _standardized(rows: Predictions) -> dict[str, Values]:
     """Return z-scores whose mean is 0 for a right model, (n,); normal scores of the PIT where there are no moments."""
     predictive = rows.distributions()
-    if predictive.quantile_levels is not None:
-        return pit.stated_normal_scores(rows, predictive.quantile_levels)
-    return pit.normal_scores(rows) if predictive.family == "cauchy" else zscores.standardized_errors(rows)
+    if coverage.states_limits(predictive):
+        z, outermost = pit.stated_normal_scores(rows)
+        return {"z": z, "z2": z**2, "outermost": np.full(len(z), outermost)}
+    z = pit.normal_scores(rows) if predictive.family == "cauchy" else zscores.standardized_errors(rows)
+    return {"z": z, "z2": z**2}
+
+
+def _mean_of_rows(columns: dict[str, Values], weights: Values | None, clusters: Clusters | None) -> WeightedMean:
+    """Return the mean of z, with a further target beyond each of the outermost limits for its standard error."""
+    added = 2 * float(columns["outermost"][0]) ** 2 if "outermost" in columns else 0.0
+    return order_statistics.weighted_mean(columns["z"], weights, clusters, added)
 
 
 def _mean_of_sums(means: Means | dict[str, Values], n: float) -> WeightedMean:
     """Return a mean from the sums of a state."""
-    mean, square = float(means["z"]), float(means["z2"])
-    return order_statistics.WeightedMean(mean, (max(square - mean**2, 0.0) / (n - 1)) ** 0.5, n - 1)
+    mean, square, outermost = float(means["z"]), float(means["z2"]), float(means.get("outermost", 0.0))
+    variance = max(square - mean**2, 0.0) / (n - 1) + 2 * (outermost / n) ** 2
+    return order_statistics.WeightedMean(mean, variance**0.5, n - 1)

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from calcheck.core import sc
 from calcheck.core.cache import cached
+from calcheck.distributions.quantiles import Intervals
+from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.reports.conclusion import Direction
 from calcheck.statistics.groups import PART, Groups, MeanTerm, TieGroups, digitize
-from calcheck.statistics.zscores import targets
+from calcheck.statistics.zscores import central_interval, targets
 from calcheck.typing import Indices, Values
 
 Slope = Values | float
@@ -63,12 +65,29 @@ def normal_scores(rows: Predictions) -> Values:
     return np.asarray(sc.ndtri(np.clip(pit(rows)[1], NEAREST, 1 - NEAREST)))
 
 
-def stated_normal_scores(rows: Predictions, levels: Values) -> Values:
-    """Return the mean normal score between the levels (q,) beside each target, (n,), over their mean square."""
-    left, right = _stated_limits(*pit(rows), levels)
+def stated_normal_scores(rows: Predictions) -> tuple[Values, float]:
+    """Return the mean normal score between the levels beside each target, (n,), over their mean square; its maximum."""
+    levels = rows.distributions().quantile_levels
+    levels, left, right = _between_limits(rows) if levels is None else (levels, *pit(rows))
+    left, right = _stated_limits(left, right, levels)
     edges = np.concatenate([[0.0], levels, [1.0]])
-    mean_square = float(np.sum(_mean_scores(edges[:-1], edges[1:]) ** 2 * np.diff(edges)))
-    return _mean_scores(left, right) / mean_square
+    scores = _mean_scores(edges[:-1], edges[1:])
+    mean_square = float(np.sum(scores**2 * np.diff(edges)))
+    return _mean_scores(left, right) / mean_square, float(np.abs(scores).max()) / mean_square
+
+
+def _between_limits(rows: Predictions) -> tuple[Values, Values, Values]:
+    """Return the levels of limits of intervals as quantiles, (q,), and limits of the PIT that are right up to these."""
+    predictive, y = rows.distributions(), targets(rows)[:, None]
+    if not isinstance(predictive, Intervals) or np.isinf([predictive.lower, predictive.upper]).any():
+        raise DataError("a bias is seen by the targets below and above intervals, and some have one limit only")
+    stated = np.sort(predictive.levels)
+    limits = np.column_stack([end for level in stated.tolist() for end in central_interval(predictive, level)])
+    levels = np.concatenate([(1 - stated[::-1]) / 2, (1 + stated) / 2])
+    edges = np.concatenate([[0.0], levels, [1.0]])
+    below, up_to = np.sum(limits < y, axis=1), np.sum(limits <= y, axis=1)
+    between = (edges[below] + edges[below + 1]) / 2
+    return levels, *(np.where(up_to > below, edges[at], between) for at in (below + 1, up_to))
 
 
 def _mean_scores(left: Values, right: Values) -> Values:

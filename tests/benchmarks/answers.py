@@ -148,9 +148,10 @@ def generator(name, n, seed):
 
 
 def true_spreads(rows, name, n, seed):
-    """Return the standard deviations of the distributions, also of those that draws are from, (n,)."""
-    is_known = rows.distributions().n_draws is None
-    return spreads(rows.distributions()) if is_known else right_models.locations(generator(name, n, seed), n)[1]
+    """Return the standard deviations of the distributions, also of those that draws or intervals are from, (n,)."""
+    predictive = rows.distributions()
+    is_known = predictive.n_draws is None and predictive.interval_levels is None
+    return spreads(predictive) if is_known else right_models.locations(generator(name, n, seed), n)[1]
 
 
 def rows_of(name, fault, n, seed):
@@ -193,10 +194,10 @@ def one_set(name, fault, n, wanted, seed):
 
 
 def is_made(name, fault, n):
-    """Return whether a design has a fault: intervals have no mean, and only some rows have inputs."""
+    """Return whether a design has a fault: only some rows have inputs."""
     if DESIGNS[name].dependence.is_stated and n < FEWEST:
         return False
-    return name == "normal" if fault.local or fault.named else not (fault.bias and name == "intervals")
+    return name == "normal" or not (fault.local or fault.named)
 
 
 def is_open(wanted, cell, fault):
