@@ -3,9 +3,9 @@
 import math
 import types
 from collections.abc import Iterable
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from itertools import chain
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from calcheck.errors import OptionError, with_suggestion
 
@@ -128,6 +128,45 @@ class Option:
         if isinstance(value, tuple):
             return ",".join(map(self.text, value))
         return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A positional parameter: a file, or several, that a study reads."""
+
+    name: str
+    metavar: str
+    text: str
+    hint: Any = str
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options in one panel of the help."""
+
+    panel: str
+    owners: tuple[type[Any], ...] = ()  # The dataclasses that declare the options
+    metrics: tuple[str, ...] = ()  # Metrics whose options these are
+    only: frozenset[str] = frozenset()  # The options that the study has; by default all
+    omitted: frozenset[str] = frozenset()  # Options that it does not have
+
+    def keep(self, *names: str) -> Self:
+        """Return the group with these options only."""
+        return replace(self, only=frozenset(names))
+
+    def omit(self, *names: str) -> Self:
+        """Return the group without these options."""
+        return replace(self, omitted=frozenset(names))
+
+    def has(self, name: str) -> bool:
+        """Return whether an option of the classes is one of the study."""
+        return name not in self.omitted and (not self.only or name in self.only)
+
+
+def group(panel: str, *owners: type[Any]) -> Group:
+    """Return the options of classes as a group."""
+    return Group(panel, owners)
 
 
 def options_of(owner: type[Any]) -> tuple[Option, ...]:

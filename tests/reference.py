@@ -224,7 +224,7 @@ DESCRIBED = {"metrics": "str, Metric, or sequence of these, optional", "metric":
 
 def function_text(study):
     """Return the function for Python of a study as code, from its declaration."""
-    declared, folder = _declared_keywords(study), f"calcheck.studies.{STUDIES.folders[study.name]}."
+    declared, folder = _declared_keywords(study), f"calcheck.studies.{STUDIES.modules[study.name]}."
     owners = [owner for group in study.groups for owner in group.owners if owner.__module__.startswith(folder)]
     own = {name: option for owner in owners for name, option in _by_keyword(owner).items() if name in declared}
     kind = "Weighted" if "weights" in declared else "Dependent" if "cluster" in declared else ""

@@ -19,13 +19,13 @@ from calcheck.cli.states import merge_states, stream_metrics
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.errors import FileError, OptionError
 from calcheck.execution.run import Run
-from calcheck.options import flag_of, options_of
+from calcheck.options import Group, flag_of, group, options_of
 from calcheck.render import FORMATS, PAGE, render
 from calcheck.render.document import Document, report_document
 from calcheck.render.numbers_and_notes import skip_reasons
 from calcheck.render.screen import screen_document
 from calcheck.reports import Report, Skipped
-from calcheck.studies import STUDIES, Group, group
+from calcheck.studies import STUDIES
 from calcheck.studies import options as study_options
 from calcheck.typing import Mask
 

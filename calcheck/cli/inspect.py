@@ -11,8 +11,7 @@ from calcheck.cli.inputs_and_outputs import draw, file_source, require_deliverab
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError
-from calcheck.options import flag_of
-from calcheck.studies import group
+from calcheck.options import flag_of, group
 from calcheck.studies.options import COLUMNS, FILE_TEXT, ConvertOptions, PredictionPlotOptions
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from calcheck.cli.study_commands import CommandRequest
 from calcheck.cli.typer_options import Command, build, command_of, parameters_of
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
-from calcheck.options import options_of
+from calcheck.options import Argument, Group, group, options_of
 from calcheck.render import PAGE
-from calcheck.studies import Answer, Argument, Group, Study, group, options
+from calcheck.studies import Answer, Study, options
 
 if TYPE_CHECKING:
     from calcheck.io.file_source import FileSource

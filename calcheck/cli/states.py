@@ -12,8 +12,7 @@ from calcheck.cli import inputs_and_outputs
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.errors import Message, OptionError
 from calcheck.execution.run import Run
-from calcheck.options import flag_of, option, options_of
-from calcheck.studies import group
+from calcheck.options import flag_of, group, option, options_of
 from calcheck.studies import options as study_options
 from calcheck.studies.options import AnswerOptions, ReportOptions, StateOptions
 

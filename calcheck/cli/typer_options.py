@@ -24,7 +24,8 @@ from calcheck.render import FORMATS, formats_of
 
 if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
-    from calcheck.studies import Group, Study
+    from calcheck.options import Group
+    from calcheck.studies import Study
 
 LEVELS = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
 """Sources of option values, the one with the highest priority first."""

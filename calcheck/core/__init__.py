@@ -1,14 +1,48 @@
 """What every room uses: the version, text, checks, memory, descriptions of metrics, modules that load when used."""
 
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from sys import modules
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-__all__ = ["LazyModule", "__version__", "la", "sc"]
+__all__ = ["LazyModule", "Registry", "__version__", "la", "sc"]
 __version__ = "0.1.0"
 UNUSED = {"char", "core", "ctypeslib", "f2py", "ma", "polynomial", "rec", "strings", "testing", "typing"}
 """Submodules of NumPy that SciPy does not use as members of an array namespace."""
+
+
+ItemT = TypeVar("ItemT")
+
+
+class Registry(Mapping[str, ItemT]):
+    """Objects by name, each imported when it is first used from its module, where its name is spelled differently."""
+
+    def __init__(self, modules: Mapping[str, str], path: str, spell: Callable[[str], str]) -> None:
+        self.modules, self._path, self._spell = dict(modules), path, spell
+
+    def __getitem__(self, name: str) -> ItemT:
+        module = import_module(self._path.format(self.modules[name]))
+        found: ItemT = getattr(module, self._spell(name).replace("-", ""))
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.modules)
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+    def __or__(self, other: "Registry[ItemT]") -> Self:
+        """Return the objects of both registries."""
+        return type(self)({**self.modules, **other.modules}, self._path, self._spell)
+
+    def without(self, *names: str) -> Self:
+        """Return the registry without some objects."""
+        kept = {name: module for name, module in self.modules.items() if name not in names}
+        return type(self)(kept, self._path, self._spell)
 
 
 class LazyModule(ModuleType):

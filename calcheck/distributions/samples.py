@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, partialmethod
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -18,6 +18,8 @@ from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Places = NDArray[np.integer[Any]]
 
+METHOD: Any = partialmethod
+PROPERTY: Any = property
 ROUNDING = 1e-9  # Tolerance for rounding of a number of draws
 PLAIN_AXES = 2  # Number of axes for one target column: rows and draws
 
@@ -246,9 +248,9 @@ class PooledDraws:
         return sums, sums.sum(axis=1) / 2
 
 
-def _loaded(name: str) -> Any:
-    """Return a method of the draws themselves."""
-    return lambda self, *given: getattr(self.load(), name)(*given)
+def _load_and_call(samples: "ExchangedSamples", name: str, *given: Any) -> Any:
+    """Return what a method of the draws themselves returns."""
+    return getattr(samples.load(), name)(*given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +262,7 @@ class ExchangedSamples(Predictive):
     swapped_draws: Places  # (n,), index of the new target: 0 for the original target, j for draw j - 1
 
     hashes, describe, interval_mass_error, quantile, sample, mixed_moments, kernel_mean, kernel_norm = map(
-        _loaded,
+        partial(METHOD, _load_and_call),
         (
             *("hashes", "describe", "interval_mass_error", "quantile"),
             *("sample", "mixed_moments", "kernel_mean", "kernel_norm"),
@@ -367,26 +369,19 @@ class ExchangedSamples(Predictive):
         return far, pairs - far
 
 
-def _first(name: str) -> Any:
-    """Return a property of the first distributions."""
-    return property(attrgetter(f"first.{name}"))
+def _join_arrays(lazy: "LazyPredictive", name: str, *given: Any) -> Any:
+    """Return the arrays of a method for all batches, one after the other."""
+    return lazy.join_batches(lambda batch, _: getattr(batch, name)(*given))
 
 
-def _joined(name: str) -> Any:
-    """Return a method that joins the arrays of all batches."""
-    return lambda self, *given: self.join_batches(lambda batch, _: getattr(batch, name)(*given))
+def _join_rows(lazy: "LazyPredictive", name: str, *given: Any) -> Any:
+    """Return the same for a method whose arguments are arrays (n,), of which each batch gets its rows."""
+    return lazy.join_batches(lambda batch, rows: getattr(batch, name)(*(each[rows] for each in given)))
 
 
-def _joined_rows(name: str) -> Any:
-    """Return a method that joins the arrays of all batches, each of which gets its rows of the arguments."""
-    return lambda self, *given: self.join_batches(
-        lambda batch, rows: getattr(batch, name)(*(each[rows] for each in given))
-    )
-
-
-def _joined_pair(name: str) -> Any:
-    """Return a method that joins the two arrays of all batches."""
-    return lambda self, *given: self.join_pairs(lambda batch, _: getattr(batch, name)(*given))
+def _join_pairs(lazy: "LazyPredictive", name: str, *given: Any) -> Any:
+    """Return the same for a method that returns two arrays."""
+    return lazy.join_pairs(lambda batch, _: getattr(batch, name)(*given))
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,15 +397,23 @@ class LazyPredictive(Predictive):
         return self.count
 
     targets, n_draws, quantile_levels, shape_is_known, caveat, kernel_error, display_name = map(
-        _first, ("targets", "n_draws", "quantile_levels", "shape_is_known", "caveat", "kernel_error", "display_name")
+        PROPERTY,
+        map(
+            attrgetter,
+            (
+                *("first.targets", "first.n_draws", "first.quantile_levels", "first.shape_is_known"),
+                *("first.caveat", "first.kernel_error", "first.display_name"),
+            ),
+        ),
     )
     mean, std, median, quantile, central_mass, mixed_moments, kernel_mean, kernel_norm = map(
-        _joined,
+        partial(METHOD, _join_arrays),
         ("mean", "std", "median", "quantile", "central_mass", "mixed_moments", "kernel_mean", "kernel_norm"),
     )
-    central_interval, support_interval = map(_joined_pair, ("central_interval", "support_interval"))
+    central_interval, support_interval = map(partial(METHOD, _join_pairs), ("central_interval", "support_interval"))
     cdf, cdf_left, log_prob, crps, fair_crps, interval_mass, interval_mass_error = map(
-        _joined_rows, ("cdf", "cdf_left", "log_prob", "crps", "fair_crps", "interval_mass", "interval_mass_error")
+        partial(METHOD, _join_rows),
+        ("cdf", "cdf_left", "log_prob", "crps", "fair_crps", "interval_mass", "interval_mass_error"),
     )
 
     @property

@@ -10,8 +10,7 @@ import pyarrow as pa
 from calcheck.core.filter_conditions import DIFFERENT, EQUAL, Condition
 from calcheck.errors import DataError, listed_columns, named_some
 from calcheck.io.arrow_columns import decoded, is_scalar, is_text, key_text, pc, times, to_floats
-from calcheck.io.csv import is_number_text
-from calcheck.io.tables import Table
+from calcheck.io.tables import Table, is_number_text
 from calcheck.typing import Indices, Mask
 
 Places: TypeAlias = range | Indices  # Row numbers: a range for consecutive rows, an array if some are dropped

@@ -3,11 +3,10 @@
 Metrics take NumPy, and modules that import it, from `_lazy`, so that the help of commands is fast.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from calcheck.core import Registry
 from calcheck.errors import OptionError, suggestion
 
 if TYPE_CHECKING:
@@ -16,19 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["ALIASES", "DEFAULT_METRICS", "METRICS", "TWO_SAMPLE_METRICS", "Alias", "canonical_name"]
 
 
-class Registry(Mapping[str, "type[Metric[Any]]"]):
-    """Metrics by name, each imported when it is first used: ``interval-score`` is the class ``IntervalScore``."""
-
-    def __init__(
-        self,
-        modules: Mapping[str, str],  # The module of each metric by the name of the metric, in the order of reports
-    ) -> None:
-        self.modules = dict(modules)
-
-    def __getitem__(self, name: str) -> "type[Metric[Any]]":
-        module = import_module(f"{__name__}.{self.modules[name]}")
-        found: type[Metric[Any]] = getattr(module, "".join(part.capitalize() for part in name.split("-")))
-        return found
+class Metrics(Registry["type[Metric[Any]]"]):
+    """Metrics by name: ``interval-score`` is the class ``IntervalScore``."""
 
     def named(self, name: str, where: str = "") -> "type[Metric[Any]]":
         """Return a metric; ``where`` says in messages where it is named: ``"--metric: "``."""
@@ -39,24 +27,12 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
             raise OptionError(f"{where}unknown metric {name!r}. {hint}")
         return self[name]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.modules
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.modules)
-
-    def __len__(self) -> int:
-        return len(self.modules)
-
-    def __or__(self, other: "Registry") -> "Registry":
-        """Return the metrics of both registries."""
-        return Registry({**self.modules, **other.modules})
-
-
+PATH = "calcheck.metrics.{}"
 PIT_COMPONENTS = ("pit-bias", "pit-dispersion", "pit-skew", "pit-tails")
 LOCAL_ERRORS = ("local-scale", "local-bias")
 DECOMPOSITIONS = ("mean-miscalibration", "quantile-miscalibration", "crps-miscalibration")
-METRICS = Registry(
+METRICS = Metrics(
     {
         **dict.fromkeys(("zms", "rce", "lzms", "lrce"), "spread"),  # on average, by bins, and tested bin by bin
         "ece": "ece",  # marginal calibration
@@ -74,18 +50,20 @@ METRICS = Registry(
         **dict.fromkeys(("mae", "rmse", "bias", "standardized-bias"), "accuracy"),
         "confidence-curve": "confidence_curve",
         **dict.fromkeys(("sharpness", "width", "cv"), "sharpness"),  # properties of the predictions
-    }
+    },
+    PATH,
+    str.title,
 )  # All metrics by name, in the order of reports
 
 BY_NAME = (
     *(*PIT_COMPONENTS, "pit-independence", "tail", *LOCAL_ERRORS),
     *("width-factor", *DECOMPOSITIONS, "standardized-bias"),
 )
-DEFAULT_METRICS = Registry({name: module for name, module in METRICS.modules.items() if name not in BY_NAME})
+DEFAULT_METRICS = METRICS.without(*BY_NAME)
 """The metrics that are computed if none is named: all but parts, of the PIT, of its tails, and of scores; and but those
 that need rows in the order of time."""
 
-TWO_SAMPLE_METRICS = Registry({"mcmd": "mcmd", "mmd": "mmd"})
+TWO_SAMPLE_METRICS = Metrics({"mcmd": "mcmd", "mmd": "mmd"}, PATH, str.title)
 """Metrics that compare two samples from separate files instead of predictions and targets."""
 
 

@@ -17,11 +17,11 @@ from calcheck.distributions.recalibrated import RecalibratedCounts, Recalibrated
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrow_columns import key_text, pc, replace_in_text
 from calcheck.io.column_names import ERROR, MEANS, OTHER_NAMES, STDS, TARGETS
-from calcheck.io.csv import table_of
 from calcheck.io.dataframes import list_column
 from calcheck.io.filters import MODELS
 from calcheck.io.interval_columns import PACKED, SIDED
 from calcheck.io.naming_schemes import SAMPLE, level_name, level_of
+from calcheck.io.tables import table_of
 from calcheck.predictions import Predictions, Source
 from calcheck.storage.atomic_write import atomic_path
 from calcheck.typing import AnyArray

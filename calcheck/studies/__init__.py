@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from calcheck.core import Registry
+from calcheck.options import Argument, Group
 from calcheck.render import PAGE
 
 if TYPE_CHECKING:
@@ -22,45 +24,6 @@ if TYPE_CHECKING:
 
 OptionsT = TypeVar("OptionsT")
 AnySource: TypeAlias = Any  # A source of predictions or None; on the command line, that of a file
-
-
-@dataclass(frozen=True)
-class Argument:
-    """A positional parameter: a file, or several, that a study reads."""
-
-    name: str
-    metavar: str
-    text: str
-    hint: Any = str
-    optional: bool = False
-
-
-@dataclass(frozen=True)
-class Group:
-    """Options in one panel of the help."""
-
-    panel: str
-    owners: tuple[type[Any], ...] = ()  # The dataclasses that declare the options
-    metrics: tuple[str, ...] = ()  # Metrics whose options these are
-    only: frozenset[str] = frozenset()  # The options that the study has; by default all
-    omitted: frozenset[str] = frozenset()  # Options that it does not have
-
-    def keep(self, *names: str) -> Self:
-        """Return the group with these options only."""
-        return replace(self, only=frozenset(names))
-
-    def omit(self, *names: str) -> Self:
-        """Return the group without these options."""
-        return replace(self, omitted=frozenset(names))
-
-    def has(self, name: str) -> bool:
-        """Return whether an option of the classes is one of the study."""
-        return name not in self.omitted and (not self.only or name in self.only)
-
-
-def group(panel: str, *owners: type[Any]) -> Group:
-    """Return the options of classes as a group."""
-    return Group(panel, owners)
 
 
 class Request(Protocol):
@@ -204,9 +167,8 @@ class Study:
     def function(self, path: str) -> Callable[..., Any]:
         """Return a function of the study's folder, which is imported."""
         module, _, name = path.partition(".")
-        found: Callable[..., Any] = getattr(
-            import_module(f"calcheck.studies.{STUDIES.folders[self.name]}.{module}"), name
-        )
+        folder = import_module(f"calcheck.studies.{STUDIES.modules[self.name]}.{module}")
+        found: Callable[..., Any] = getattr(folder, name)
         return found
 
     def answer(self, request: Request) -> Answer:
@@ -239,24 +201,7 @@ class Study:
         return metric_pictures(report) if isinstance(report, Report) else ()
 
 
-class Registry(Mapping[str, Study]):
-    """Studies by name, each imported when it is first used: ``reject`` is ``REJECT`` in `options.py` of its folder."""
-
-    def __init__(self, folders: Mapping[str, str]) -> None:
-        self.folders = dict(folders)
-
-    def __getitem__(self, name: str) -> Study:
-        found: Study = getattr(import_module(f"{__name__}.{self.folders[name]}.options"), name.upper())
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.folders)
-
-    def __len__(self) -> int:
-        return len(self.folders)
-
-
-STUDIES = Registry(
+STUDIES: Registry[Study] = Registry(
     {
         "compare": "compare",
         "slices": "slices",
@@ -269,5 +214,7 @@ STUDIES = Registry(
         **dict.fromkeys(("mcmd", "mmd"), "two_samples"),
         "prune": "reject",
         "trend": "compare",
-    }
-)  # The folder of each study, in the order of the help
+    },
+    "calcheck.studies.{}.options",
+    str.upper,
+)  # The studies in the order of the help: ``reject`` is ``REJECT`` in `options.py` of its folder

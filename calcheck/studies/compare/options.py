@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from calcheck.options import option
+from calcheck.options import Argument, Group, group, option
 from calcheck.render import format_names
-from calcheck.studies import Argument, Group, Study, Variant, group
+from calcheck.studies import Study, Variant
 from calcheck.studies.options import COLUMNS, DEPENDENCE, INFERENCE, OUTPUTS, OVERWRITTEN, SCREEN, SUFFIXES, WEIGHTS
 
 POSITIONS = (

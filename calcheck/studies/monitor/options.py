@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from calcheck.errors import OptionError
 from calcheck.io.times import Window
-from calcheck.options import option
-from calcheck.studies import Argument, Study, group
+from calcheck.options import Argument, group, option
+from calcheck.studies import Study
 from calcheck.studies.options import (
     COLUMNS,
     ENGINE,

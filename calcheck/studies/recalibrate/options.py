@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from calcheck.errors import OptionError
 from calcheck.execution.run import RowDependence
-from calcheck.options import option
+from calcheck.options import group, option
 from calcheck.recalibration.cross_validation import Score
 from calcheck.recalibration.features import STD
 from calcheck.recalibration.methods import AUTO, NONE, STEPS, FitOptions, Method
-from calcheck.studies import Study, group
+from calcheck.studies import Study
 from calcheck.studies.options import COLUMNS, ENGINE, FILE, INFERENCE, OVERWRITTEN, PLOT, REPORT, SCREEN, SEED
 
 MIN_FOLDS, MOST_FOLDS = 2, 100

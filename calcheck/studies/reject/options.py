@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from calcheck.options import option
-from calcheck.studies import Group, Study, Variant, group
+from calcheck.options import Group, group, option
+from calcheck.studies import Study, Variant
 from calcheck.studies.options import COLUMNS, DEPENDENCE, ENGINE, FILE, INFERENCE, PLOT, REPORT, SEED
 
 

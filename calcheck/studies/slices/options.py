@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from calcheck.errors import OptionError
-from calcheck.options import option
-from calcheck.studies import Study, group, options
+from calcheck.options import group, option
+from calcheck.studies import Study, options
 
 MOST_BINS, MOST_CLUSTERS, MOST_DEPTH = 32, 50, 5
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.options import option, require_count_option
-from calcheck.studies import Argument, Group, Study, group
+from calcheck.options import Argument, Group, group, option, require_count_option
+from calcheck.studies import Study
 from calcheck.studies.options import COLUMNS, OUTPUTS
 
 MAX_SUBSETS = 10_000  # maximum number of random subsets per size

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from calcheck.errors import OptionError
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.metrics.mmd import Mmd
-from calcheck.options import option
-from calcheck.studies import Argument, Study, group
+from calcheck.options import Argument, group, option
+from calcheck.studies import Study
 from calcheck.studies.options import ENGINE, PLOT, POINTWISE, REPORT, SAMPLES, SEED, SIGNIFICANCE
 
 

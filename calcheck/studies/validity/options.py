@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from calcheck.options import option
-from calcheck.studies import Argument, Study, group
+from calcheck.options import Argument, group, option
+from calcheck.studies import Study
 from calcheck.studies.options import COLUMNS, PLOT, REPORT, SEED
 
 
