@@ -8,7 +8,7 @@ from typing import Any
 from calcheck.conclusion import Key, combine
 from calcheck.conclusion.decision import Estimate
 from calcheck.conclusion.effects import correlation_text
-from calcheck.core.number_text import format_p
+from calcheck.core.text import format_p
 from calcheck.evaluation import Answer, Evaluated, Fitted, PlaceSink, ReportRequest, Sink, evaluate, topics_of
 from calcheck.execution.run import Run
 from calcheck.inference.p_values_and_verdicts import topic_p_values

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
 from calcheck.charts import picture as pictures
-from calcheck.core.escaping import strip_control
+from calcheck.core.text import strip_control
 
 Spec = dict[str, Any]
 

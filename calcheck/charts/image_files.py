@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 
 from calcheck.charts import picture as pictures
 from calcheck.charts.drawing import Spec, vega_lite
-from calcheck.core.escaping import strip_control
+from calcheck.core.text import strip_control
 from calcheck.errors import OptionError
 from calcheck.execution.run import address_space_limit
 

@@ -281,7 +281,7 @@ def _complain(message: str, code: int) -> int:
             word if len(word) <= 2 * HALF_WORD else f"{word[:HALF_WORD]}…{word[-HALF_WORD:]}"
             for word in message.split()
         )
-        from calcheck.core.escaping import strip_control
+        from calcheck.core.text import strip_control
 
         sys.stderr.write(f"calcheck: {strip_control(' '.join(words))}\n")
     return code

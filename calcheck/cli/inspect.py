@@ -106,7 +106,7 @@ def _inspect(file: str, **given: Any) -> None:
                 )
         _convert(file, **given)
         return
-    from calcheck.core.escaping import strip_control
+    from calcheck.core.text import strip_control
     from calcheck.io.crossing import SORT_CROSSING
     from calcheck.render.document import Details, Document
     from calcheck.render.terminal import render

@@ -193,7 +193,7 @@ class Settings:
 
     def warn_of_unknown_variables(self) -> None:
         """Warn about each variable that starts with ``CALCHECK_`` but does not set an option."""
-        from calcheck.core.escaping import strip_control
+        from calcheck.core.text import strip_control
 
         for name, text in sorted(os.environ.items()):
             if not name.startswith(f"{PREFIX}_") or not text or name in (FILE, NO_FILE):

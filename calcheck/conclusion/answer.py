@@ -7,7 +7,7 @@ from typing import Any
 
 from calcheck.conclusion.decision import Estimate, decide, is_inside, is_wrong, rows_needed
 from calcheck.conclusion.effects import SCALE, WIDTH, Key, Measured
-from calcheck.core.number_text import format_p
+from calcheck.core.text import format_p
 from calcheck.reports import Report, Result, Skipped
 from calcheck.reports.conclusion import Answered, Conclusion, Effect, OutputConclusion
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from calcheck import result_details as details
 from calcheck.conclusion.decision import LOCAL, Estimate, is_inside
-from calcheck.core.number_text import format_p, percent
+from calcheck.core.text import format_p, percent
 from calcheck.reports import Report, Result
 from calcheck.reports.conclusion import Effect, Kind, Topic, WidthFactor
 

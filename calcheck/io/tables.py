@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from calcheck.core.escaping import PROTECTED
+from calcheck.core.text import PROTECTED
 from calcheck.core.validation import require_different
 from calcheck.errors import DataError, FileError, OptionError
 from calcheck.io import array_files, arrow_files

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from calcheck.core.number_text import p_text
+from calcheck.core.text import p_text
 from calcheck.reports import Result, rejects
 from calcheck.reports.conclusion import BestModel, OtherModel
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrik, ndtri
 
 from calcheck.core.lazy_inputs import load
-from calcheck.core.number_text import percent
+from calcheck.core.text import percent
 from calcheck.core.validation import LARGEST, finite_rows
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError, listed_columns

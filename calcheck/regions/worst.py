@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from calcheck.core.lazy_inputs import blocks, load, take
-from calcheck.core.number_text import format_p
+from calcheck.core.text import format_p
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import Predictions, row_keys
 from calcheck.regions.partition import Partition, filter_options, label_of, shortest_number

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from calcheck.core.escaping import strip_control
+from calcheck.core.text import strip_control
 from calcheck.render.numbers_and_notes import describe_input, headline, outcome
 from calcheck.reports import Gate, Level, Report
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from calcheck.core.escaping import protect
+from calcheck.core.text import protect
 from calcheck.render.json import shared_fields
 from calcheck.render.numbers_and_notes import outcome
 from calcheck.reports import Report

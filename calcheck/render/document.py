@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any, Literal
 
-from calcheck.core.number_text import format_p, p_text, percent
+from calcheck.core.text import format_p, p_text, percent
 from calcheck.render import numbers_and_notes as words
 from calcheck.reports import Gate, Input, Overall, Report, Result, rejects
 from calcheck.reports.conclusion import Answered, Conclusion, Effect, OutputConclusion, Power

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from html import escape as escape_html
 
-from calcheck.core.escaping import strip_control
+from calcheck.core.text import strip_control
 from calcheck.render import document as blocks
 
 STYLE = """

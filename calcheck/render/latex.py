@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from calcheck.core.escaping import strip_control
+from calcheck.core.text import strip_control
 from calcheck.render import document as blocks
 
 COLUMNS = 8  # maximum columns of numbers that fit the width of a page

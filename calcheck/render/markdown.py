@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from calcheck.core.escaping import strip_control
+from calcheck.core.text import strip_control
 from calcheck.render import document as blocks
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]#!|~])")

@@ -22,7 +22,7 @@ from calcheck.charts.picture import (
     Points,
     Rule,
 )
-from calcheck.core.number_text import format_p, percent
+from calcheck.core.text import format_p, percent
 from calcheck.errors import DataError
 from calcheck.render.document import answer
 from calcheck.render.numbers_and_notes import ABSENT, is_withheld, name_with_unit, number, p_value

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from calcheck.core.number_text import format_p
+from calcheck.core.text import format_p
 from calcheck.reports import Gate, Input, Report, Result, Skipped
 
 ABSENT = "–"

@@ -12,7 +12,7 @@ from typing import Any
 from calcheck.charts.drawing import LONGEST_TITLE, PAGE_WIDTH, legend, panel_specs, plain_name
 from calcheck.charts.image_files import NO_ENGINE, draw_spec, engine_starts, javascript, replaceable, selectable
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Rule
-from calcheck.core.escaping import embed
+from calcheck.core.text import embed
 from calcheck.render.document import Block, Column, Document, Legend, Marks, Table, row_of
 from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
 from calcheck.render.json import fields_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeAlias
 
-from calcheck.core.number_text import p_text, percent
+from calcheck.core.text import p_text, percent
 from calcheck.render import document
 from calcheck.render.document import Answer, Cell, Document, Emphasis
 from calcheck.render.numbers_and_notes import ABSENT, describe_input

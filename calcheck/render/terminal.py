@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import RenderableType
 from rich.text import Text
 
-from calcheck.core.escaping import strip_control
+from calcheck.core.text import strip_control
 from calcheck.render import document as blocks
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from calcheck.core.escaping import COMPUTED
+from calcheck.core.text import COMPUTED
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals, Predictive, Quantiles, Samples
 from calcheck.distributions.recalibrated import RecalibratedCounts, RecalibratedScale
 from calcheck.errors import DataError, OptionError

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields, is_dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from calcheck.core.escaping import extract, is_page
+from calcheck.core.text import extract, is_page
 from calcheck.errors import FileError
 from calcheck.io.files import File
 from calcheck.reports import SCHEMA_VERSION, Report

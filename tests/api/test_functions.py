@@ -15,7 +15,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import calcheck
-from calcheck.core.escaping import extract
+from calcheck.core.text import extract
 from calcheck.errors import CalcheckError, DataError, OptionError, with_keywords
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.python_arguments import SYNONYMS, ColumnArguments

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calcheck import evaluate
-from calcheck.core.escaping import extract
+from calcheck.core.text import extract
 from tests.helpers.files import write
 from tests.helpers.schemas import validate
 from tests.helpers.simulations import autoregressive, slow

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, get_args
 
 from calcheck.conclusion.effects import are_within
-from calcheck.core.number_text import percent
+from calcheck.core.text import percent
 from calcheck.errors import OptionError
 from calcheck.reports import Gate, Input, Level, Monitor, Overall, Report, Result, results_by_group
 from calcheck.reports.conclusion import Qualifier

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from calcheck.core.number_text import exponential
+from calcheck.core.text import exponential
 from calcheck.render import document
 from calcheck.render.document import answer_to, gates_table
 from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number, results_by

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calcheck.conclusion.decision import Estimate, is_inside
 from calcheck.conclusion.effects import SHOWN, WIDTH, bias_text, size_text
 from calcheck.core import __version__
-from calcheck.core.number_text import LARGEST, exponential, percent
+from calcheck.core.text import LARGEST, exponential, percent
 from calcheck.errors import DataError, Message, OptionError, RefusedError, named_rows
 from calcheck.evaluation import TOLERANCE, data_warnings
 from calcheck.execution.run import Run, run_settings

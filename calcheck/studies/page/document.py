@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT
 from calcheck.conclusion.decision import Estimate, is_inside
-from calcheck.core.number_text import percent
+from calcheck.core.text import percent
 from calcheck.errors import DataError
 from calcheck.evaluation import PLACE
 from calcheck.execution.run import Run

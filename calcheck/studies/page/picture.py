@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Intervals, Line, Mark, Panel, Picture, Points, Rule
-from calcheck.core.number_text import percent
+from calcheck.core.text import percent
 from calcheck.regions import maps
 from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, RegionMap, histogram_limits, quantities
 from calcheck.render.metric_pictures import CLEAR, outline

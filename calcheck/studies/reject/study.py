@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from calcheck.core.number_text import percent
+from calcheck.core.text import percent
 from calcheck.core.validation import require_finite
 from calcheck.dependence.clusters import dependence_warnings
 from calcheck.errors import DataError, Message, OptionError, absent_value, listed_columns

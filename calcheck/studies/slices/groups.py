@@ -12,7 +12,7 @@ from calcheck.conclusion import unjudged_conclusion
 from calcheck.conclusion.effects import are_within, size_of
 from calcheck.core import __version__
 from calcheck.core.filter_conditions import Condition
-from calcheck.core.number_text import percent
+from calcheck.core.text import percent
 from calcheck.dependence.clusters import FEWEST, Clusters, find_clusters, noticed_dependence, order_warnings
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import Run, run_settings

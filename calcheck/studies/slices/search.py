@@ -13,7 +13,7 @@ import numpy as np
 from calcheck.conclusion import unjudged_conclusion
 from calcheck.core import __version__
 from calcheck.core.filter_conditions import Condition
-from calcheck.core.number_text import format_p
+from calcheck.core.text import format_p
 from calcheck.dependence.clusters import noticed_effect
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import TOLERANCE, data_warnings, fitted_metric

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from calcheck.core.escaping import extract
+from calcheck.core.text import extract
 from tests.helpers.files import columns, write
 
 FAST = ("--metrics", "zms,coverage", "--no-bootstrap", "--replicates", "39")

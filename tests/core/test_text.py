@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck import read
-from calcheck.core.escaping import PROTECTED, protect
+from calcheck.core.text import PROTECTED, protect
 from calcheck.errors import DataError
 from calcheck.storage.prediction_files import write
 from tests.helpers.files import columns, table
