@@ -51,10 +51,10 @@ class Base:
 
     def gates(self, report: Report, source: FileSource, run: Run) -> tuple[Gate, ...]:
         """Return a gate for each result of the baseline, compared with that of the report of a source."""
-        from calcheck.studies.gate.baseline import NotWorse, Tolerance, compare_with_baseline
-
         if self.allowed is None:
             return ()
+        from calcheck.studies.gate.baseline import NotWorse, Tolerance, compare_with_baseline
+
         results, allowed = self.results, self.allowed
         if self.no_worse and isinstance(allowed, Tolerance):
             results, differences, unpaired = self._paired(source, run)
@@ -373,11 +373,11 @@ class Requirements:
 
     def judge(self, report: Report, source: FileSource | None, run: Run) -> Report:
         """Return the report of a source, or of saved states, with the outcomes."""
-        from calcheck.studies.gate.evaluate import answer_gates, group_gates
-
-        gates = group_gates(report) if self.are_verdicts else with_gates(report, self.rules).gates
+        gates = with_gates(report, self.rules).gates if self.rules else ()
         if self.are_verdicts or self.strict:
-            gates = (*answer_gates(report, strict=self.strict), *gates)
+            from calcheck.studies.gate.evaluate import answer_gates, group_gates
+
+            gates = (*answer_gates(report, strict=self.strict), *(group_gates(report) if self.are_verdicts else gates))
         compared = () if source is None else self.base.gates(report, source, run)
         report = replace(report, gates=(*gates, *compared))
         if self.checked and not report.gates:
