@@ -29,66 +29,28 @@ if TYPE_CHECKING:
     from calcheck.reports import Report
     from calcheck.storage.prediction_files import write
 
-__all__ = [
-    "METRICS",
-    "CalcheckError",
-    "DataError",
-    "FileError",
-    "InMemory",
-    "InteractiveReport",
-    "NumericalError",
-    "OptionError",
-    "Predictions",
-    "Report",
-    "__version__",
-    "assert_calibrated",
-    "check",
-    "compare",
-    "compare_samples",
-    "evaluate",
-    "metric",
-    "monitor",
-    "read",
-    "recalibrate",
-    "reject",
-    "report",
-    "slices",
-    "sweep",
-    "write",
-]
+__all__ = ["METRICS", "CalcheckError", "DataError", "FileError", "InMemory", "InteractiveReport", "NumericalError"]
+__all__ += ["OptionError", "Predictions", "Report", "__version__", "assert_calibrated", "check", "compare"]
+__all__ += ["compare_samples", "evaluate", "metric", "monitor", "read", "recalibrate", "reject", "report", "slices"]
+__all__ += ["sweep", "write"]
 
 MODULES = {
-    "METRICS": "calcheck.metrics",
-    "CalcheckError": "calcheck.errors",
-    "DataError": "calcheck.errors",
-    "FileError": "calcheck.errors",
-    "NumericalError": "calcheck.errors",
-    "OptionError": "calcheck.errors",
-    "InMemory": "calcheck.predictions",
-    "InteractiveReport": "calcheck.api.notebook_report",
-    "Predictions": "calcheck.predictions",
-    "Report": "calcheck.reports",
-    "assert_calibrated": "calcheck.api.functions",
-    "check": "calcheck.api.functions",
-    "compare": "calcheck.api.functions",
-    "compare_samples": "calcheck.api.functions",
-    "evaluate": "calcheck.api.functions",
-    "metric": "calcheck.api.arguments",
-    "monitor": "calcheck.api.functions",
-    "read": "calcheck.io",
-    "recalibrate": "calcheck.api.recalibration",
-    "reject": "calcheck.api.functions",
-    "report": "calcheck.api.functions",
-    "slices": "calcheck.api.functions",
-    "sweep": "calcheck.api.functions",
-    "write": "calcheck.storage.prediction_files",
-}  # Modules of public names, which are imported on first use, so that the command line starts quickly
+    **dict.fromkeys(("CalcheckError", "DataError", "FileError", "NumericalError", "OptionError"), "errors"),
+    **dict.fromkeys(("InMemory", "Predictions"), "predictions"),
+    "METRICS": "metrics",
+    "InteractiveReport": "api.notebook_report",
+    "Report": "reports",
+    "metric": "api.arguments",
+    "read": "io",
+    "recalibrate": "api.recalibration",
+    "write": "storage.prediction_files",
+}  # Modules of public names that are not in `api.functions`, imported on first use: the command line starts quickly
 
 
 def __getattr__(name: str) -> Any:
-    if name not in MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
-    return getattr(import_module(MODULES[name]), name)
+    return getattr(import_module(f"{__name__}.{MODULES.get(name, 'api.functions')}"), name)
 
 
 def __dir__() -> list[str]:

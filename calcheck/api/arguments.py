@@ -279,7 +279,7 @@ def evaluation_points(at: Data, source: Source) -> Source:
 
 
 def require_results(report: Report) -> Report:
-    """Return a report that has results."""
-    if not report.results and not report.outputs:
+    """Return a report; raise if all its metrics were skipped."""
+    if report.skipped and not report.results and not report.outputs:
         raise DataError(f"no metric applies. {skip_reasons(report)}")
     return report

@@ -18,7 +18,7 @@ from calcheck.cli import typer_options
 from calcheck.cli.error_messages import describe, explain
 from calcheck.errors import CalcheckError
 from calcheck.execution.run import address_space_limit, require_address_space
-from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
+from calcheck.metrics import ALIASES, METRICS
 from calcheck.options import Option, option, options_of
 from calcheck.studies import STUDIES
 
@@ -38,10 +38,12 @@ SUMMARIES = Path(__file__).with_name("summaries.txt")
 OLD_NAMES = {"prune": "study_commands", "trend": "study_commands", "merge": "states", "convert": "inspect"}
 """Commands that the help does not list: reject --refit, compare --positions, evaluate of states, inspect -o."""
 
+MAIN_STUDIES = ("slices", "recalibrate", "compare")
+
 PANELS: dict[str, dict[str, str]] = {
     "Commands": {
         "evaluate": "evaluate",
-        **dict.fromkeys(("slices", "recalibrate", "compare"), "study_commands"),
+        **dict.fromkeys(MAIN_STUDIES, "study_commands"),
         "check": "evaluate",
         "monitor": "study_commands",
         "report": "evaluate",
@@ -49,9 +51,9 @@ PANELS: dict[str, dict[str, str]] = {
         "guide": "guide",
     },
     "Metrics": dict.fromkeys(METRICS, "metric_commands"),
-    "For method papers": dict.fromkeys(("reject", "sweep", "validity", *TWO_SAMPLE_METRICS), "study_commands"),
+    "For method papers": dict.fromkeys(STUDIES.without(*MAIN_STUDIES, "monitor", "diff", *OLD_NAMES), "study_commands"),
     "Tools": {"metrics": "guide", "diff": "study_commands", "schema": "guide"},
-}  # The commands in the order of the help: by panel, the module of each
+}  # The commands in the order of the help: by panel, the module of each; other studies are for method papers
 
 COMMANDS = tuple(name for modules in PANELS.values() for name in modules)
 

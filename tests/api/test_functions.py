@@ -4,7 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +15,14 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import calcheck
+from calcheck.api.arguments import require_results
 from calcheck.core.text import extract
 from calcheck.errors import CalcheckError, DataError, OptionError, with_keywords
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.python_arguments import SYNONYMS, ColumnArguments
 from calcheck.render.csv import NUMBERS
 from calcheck.render.json import render_json as to_json
-from calcheck.reports import Report
+from calcheck.reports import Input, Report, Skipped
 
 ROOT = Path(__file__).parents[2]
 DIABETES = str(ROOT / "examples" / "diabetes.parquet")
@@ -858,3 +859,13 @@ def test_a_study_makes_a_page_of_tables(frame):
     page = calcheck.compare({"a": frame, "b": frame}, "crps").to_html()
     assert page.startswith("<!DOCTYPE html>")
     assert "<script>" not in page
+
+
+def test_a_report_without_metrics_is_an_error_only_if_metrics_were_skipped():
+    """A study may report something else."""
+    read = Input(files=(), n=3, dropped=0, predictive=None, columns={})
+    report = Report(calcheck="0", input=read, settings={}, results=())
+    assert require_results(report) is report
+    skipped = (Skipped(metric="cce", code="inapplicable", reason="needs inputs"),)
+    with pytest.raises(calcheck.DataError, match=r"^no metric applies. cce: needs inputs$"):
+        require_results(replace(report, skipped=skipped))
