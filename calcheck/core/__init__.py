@@ -59,7 +59,7 @@ def _loaded(name: str) -> ModuleType:
     if not name.startswith("scipy"):
         return import_module(name)
     numpy: Any = import_module("numpy")
-    listed, submodules = numpy.__all__, getattr(numpy, "__numpy_submodules__", set())
+    listed, submodules = numpy.__all__, getattr(numpy, "__numpy_submodules__", set[str]())
     hidden = submodules & UNUSED
     submodules -= hidden
     numpy.__all__ = [each for each in listed if each not in hidden]
