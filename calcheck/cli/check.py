@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +41,13 @@ class Base:
     no_worse: bool = False  # Whether improvements are allowed, and paired differences are used where they are known
     predictions: FileSource | None = None  # The predictions of the baseline, for paired differences
     unpaired: str = ""  # Why the predictions of a stored report are not available
+    report: Report | None = None  # The stored report
+    is_tolerant: bool = False  # Whether a tolerance of values is stated
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether answers are compared, if the rows are not the same."""
+        return self.no_worse and not self.is_tolerant
 
     @property
     def is_predictions(self) -> bool:
@@ -49,15 +58,26 @@ class Base:
         """Return the names of the files, which no output may overwrite."""
         return [*([self.name] if self.name else []), *(self.predictions.reads() if self.predictions else [])]
 
-    def gates(self, report: Report, source: FileSource, run: Run) -> tuple[Gate, ...]:
-        """Return a gate for each result of the baseline, compared with that of the report of a source."""
+    def gates(
+        self, report: Report, source: FileSource, run: Run, evaluated: Callable[[FileSource], Report], *, strict: bool
+    ) -> tuple[Gate, ...]:
+        """Return a gate for each result of the baseline, compared with that of the report of a source.
+
+        Predictions of other rows are ``evaluated``, and compared by what the answer and the scores say.
+        """
         if self.allowed is None:
             return ()
-        from calcheck.studies.gate.baseline import NotWorse, Tolerance, compare_with_baseline
+        from calcheck.studies.gate.baseline import NotWorse, Tolerance, compare_other_rows, compare_with_baseline
 
         results, allowed = self.results, self.allowed
         if self.no_worse and isinstance(allowed, Tolerance):
             results, differences, unpaired = self._paired(source, run)
+            if not differences and self.is_answered:
+                stored = evaluated(self.predictions) if self.report is None and self.predictions else self.report
+                if stored is not None:
+                    why = re.split(r"\. (?=[A-Z])", unpaired)[0]
+                    sys.stderr.write(f"calcheck: other rows, so answers and scores are compared: {why}\n")
+                    return compare_other_rows(report, stored, self.name, unpaired, strict=strict)
             allowed = NotWorse(allowed, run.confidence, differences, unpaired)
         present = {result.metric for result in report.results}
         reasons = {skipped.metric: skipped.reason for skipped in report.skipped}
@@ -79,8 +99,6 @@ class Base:
         try:
             report, differences = loss_differences((base, Model.from_source(source.name, source)), self.metrics, run)
         except DataError as error:
-            if self.is_predictions:
-                raise
             return self.results, {}, str(error)
         now = {result.metric: result.value for result in report.results}
         if not all(_is_same(result.value, now.get(result.metric)) for result in self.results):
@@ -103,7 +121,9 @@ def read_base(options: AgainstOptions, named: Sequence[str] | None, settings: Se
         raise OptionError(f"--against {options.against}: predictions can be a baseline only {problem}")
     metrics = inputs_and_outputs.select_metrics(named, settings, given[inputs_and_outputs.LEVEL])
     source = inputs_and_outputs.open_source(options.against, given, metrics, narrow=False)
-    return Base(options.against, (), tuple(metrics), allowed, no_worse=True, predictions=source)
+    return Base(
+        options.against, (), tuple(metrics), allowed, no_worse=True, predictions=source, is_tolerant=options.is_tolerant
+    )
 
 
 def _report_base(options: AgainstOptions, allowed: Allowed, given: dict[str, Any]) -> Base:
@@ -129,7 +149,9 @@ def _report_base(options: AgainstOptions, allowed: Allowed, given: dict[str, Any
     except OptionError as error:
         raise FileError(f"{name} cannot be used as a baseline: {error}") from error
     predictions, unpaired = _predictions(report, metrics, given) if options.no_worse else (None, "")
-    return Base(name, report.results, metrics, allowed, options.no_worse, predictions, unpaired)
+    return Base(
+        name, report.results, metrics, allowed, options.no_worse, predictions, unpaired, report, options.is_tolerant
+    )
 
 
 def _predictions(
@@ -321,7 +343,9 @@ class Requirements:
     @property
     def are_answered(self) -> bool:
         """Whether the answer is checked."""
-        return self.are_verdicts or self.strict or any(rule.is_answered for rule, _ in self.rules)
+        return (
+            self.are_verdicts or self.strict or self.base.is_answered or any(rule.is_answered for rule, _ in self.rules)
+        )
 
     @property
     def are_overall(self) -> bool:
@@ -371,14 +395,18 @@ class Requirements:
         metrics = inputs_and_outputs.select_metrics([*(named or GROUP_METRICS), *of_rules], settings, levels)
         return SlicePlan(tuple(metrics), tuple(cuts_of(by)))
 
-    def judge(self, report: Report, source: FileSource | None, run: Run) -> Report:
-        """Return the report of a source, or of saved states, with the outcomes."""
+    def judge(
+        self, report: Report, source: FileSource | None, run: Run, evaluated: Callable[[FileSource], Report] | None
+    ) -> Report:
+        """Return the report of a source, or of saved states, with the outcomes; a baseline may be ``evaluated``."""
         gates = with_gates(report, self.rules).gates if self.rules else ()
         if self.are_verdicts or self.strict:
             from calcheck.studies.gate.evaluate import answer_gates, group_gates
 
             gates = (*answer_gates(report, strict=self.strict), *(group_gates(report) if self.are_verdicts else gates))
-        compared = () if source is None else self.base.gates(report, source, run)
+        compared: tuple[Gate, ...] = ()
+        if source is not None and evaluated is not None:
+            compared = self.base.gates(report, source, run, evaluated, strict=self.strict)
         report = replace(report, gates=(*gates, *compared))
         if self.checked and not report.gates:
             raise FileError(f"{source.name if source else report.input.files[0].path}: {NO_VERDICT}")

@@ -145,7 +145,7 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
         from calcheck.studies.page.document import IN_BATCHES, ModelReport
 
         report = required.judge(
-            merge_states(files, given, [*CHECKED, *PAGED]), None, inputs_and_outputs.make_run(given)
+            merge_states(files, given, [*CHECKED, *PAGED]), None, inputs_and_outputs.make_run(given), None
         )
         names = build(study_options.PageOptions, given).names or model_names(files, None)
         _deliver([report], given, [ModelReport(" + ".join(names), report, no_map=IN_BATCHES)])
@@ -271,6 +271,12 @@ def _evaluated(
         from calcheck.studies.page.document import EvaluatedRows
 
         rows = EvaluatedRows()
+
+    def evaluated(base: FileSource) -> Report:
+        """Return the report of the predictions of a baseline."""
+        alone = replace(plan, required=check.Requirements([]), slices=None, curves=frozenset(), paged=False)
+        return _evaluated(base.name, base.name, base, given, alone, inputs_and_outputs.Pointwise(None))[0]
+
     reason = (
         ""
         if inputs_and_outputs.streaming_requested(given)
@@ -287,7 +293,7 @@ def _evaluated(
     with inputs_and_outputs.run_context(given, source) as run:
         if plan.slices is not None:
             report = plan.slices.added(report, source, run)
-        report = plan.required.judge(report, source, run)
+        report = plan.required.judge(report, source, run, evaluated)
     return report, _model(name, report, source, rows, given) if rows else None
 
 

@@ -1,13 +1,20 @@
-"""Changes between two reports."""
+"""Changes between two reports, and whether the model is worse on other rows."""
 
 import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
 
-from calcheck.reports import Report, Result, Verdict
+from calcheck.conclusion.answer import CONFIDENCE
+from calcheck.conclusion.decision import LOCAL
+from calcheck.core.number_text import p_text, percent
+from calcheck.evaluation import TOLERANCE
+from calcheck.models.best_model import SCORES, SIGNED
+from calcheck.reports import Report, Result, Verdict, rejects
+from calcheck.reports.conclusion import Effect, effect_name
 
 Key = tuple[str, str, str, int]
 
@@ -34,6 +41,20 @@ class Change:
     inside: bool | None  # Whether the new value is in the old interval
     old_verdict: Verdict  # Old verdict
     new_verdict: Verdict  # New verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worsening:
+    """How much farther from a right model a report is than an earlier one of other rows, in one respect."""
+
+    name: str  # An effect of the answer, or a score relative to that of a perfect model; of several targets with theirs
+    old: float  # Earlier distance from a right model: of a logarithm for factors, relative for scores in the unit of y
+    new: float  # Present distance
+    worsening: float  # The new distance minus the old one
+    high: float  # Upper limit of the worsening
+    p_value: float  # p-value of the worsening, adjusted for the number of these (Holm)
+    outcome: Literal["worse", "not-worse", "not-shown"]  # "not-worse" if it is shown to be within the tolerance
+    text: str  # The sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +86,7 @@ class Diff:
     changes: tuple[Change, ...]  # Changes of results in both reports (same metric, options and subset)
     only_old: tuple[Unmatched, ...]  # Results that only the old report has
     only_new: tuple[Unmatched, ...]  # Results that only the new report has
+    worsenings: tuple[Worsening, ...]  # What is worse, as if all rows were different ones
     differences: tuple[Difference, ...]  # Differences in input, settings and versions
 
 
@@ -78,7 +100,117 @@ def diff(old: Report, new: Report) -> Diff:
         changes=tuple(_change(result, after[key]) for key, result in before.items() if key in after),
         only_old=_unmatched(before, after, new),
         only_new=_unmatched(after, before, old),
+        worsenings=tuple(worsenings(old, new)),
         differences=tuple(_differences(old, new)),
+    )
+
+
+class _Distance(NamedTuple):
+    """How far a report is from a right model in one respect."""
+
+    value: float  # 0 for a right model; signed, if both signs are wrong
+    error: float  # Standard error
+    room: float  # Worsening that does not matter
+    text: str  # The number that the report states
+
+
+def worsenings(old: Report, new: Report) -> list[Worsening]:
+    """Return by how much a report is worse than an earlier one whose rows are independent of its own.
+
+    It is worse in one respect if the adjusted p-value of the increase of the distance from a right model is
+    significant, and the increase is not shown to be within the tolerance of the new report. Scores are relative to
+    those that a perfect model would have on the same rows. The test of an absolute value is one of intersection and
+    union: it is larger only if the estimate exceeds both the other one and its opposite (Berger 1982).
+    """
+    tolerance = float(new.settings.get("tolerance", TOLERANCE))
+    confidence = float(new.settings.get("confidence", CONFIDENCE))
+    before, after = (dict(_distances(each, tolerance)) for each in (old, new))
+    pairs = {name: (before[name], after[name]) for name in before if name in after}
+    normal, compared, largest = NormalDist(), {}, 0.0
+    for name, (first, second) in pairs.items():
+        error = math.hypot(first.error, second.error)
+        change = abs(second.value) - abs(first.value)
+        compared[name] = (
+            change,
+            change + normal.inv_cdf(confidence) * error,
+            math.erfc(change / error / math.sqrt(2)) / 2,
+        )
+    found = {}
+    for rank, name in enumerate(sorted(compared, key=lambda each: compared[each][-1])):
+        (first, second), (change, high, p) = pairs[name], compared[name]
+        largest = max(largest, min(1.0, (len(compared) - rank) * p))
+        inside = high <= second.room
+        outcome = "not-worse" if inside else "worse" if rejects(largest, confidence) else "not-shown"
+        told = {
+            "worse": f"worse ({p_text(largest)})",
+            "not-worse": f"not worse within {percent(tolerance)}",
+            "not-shown": f"not shown, neither worse nor within {percent(tolerance)}",
+        }[outcome]
+        found[name] = Worsening(
+            name=name,
+            old=abs(first.value),
+            new=abs(second.value),
+            worsening=change,
+            high=high,
+            p_value=largest,
+            outcome=outcome,
+            text=f"{second.text}, before {first.text}: {told}",
+        )
+    return [found[name] for name in pairs]
+
+
+def _distances(report: Report, tolerance: float) -> Iterator[tuple[str, _Distance]]:
+    """Yield the distances from a right model: of each target, of the answer's effects, and of the scores."""
+    normal = NormalDist()
+    confidence = float(report.settings.get("confidence", CONFIDENCE))
+    one_sided, two_sided = normal.inv_cdf(confidence), normal.inv_cdf((1 + confidence) / 2)
+    parts = {"": report} | {f"{name} ": each for name, each in report.of_outputs().items()}
+    for part, each in parts.items():
+        for effect in each.conclusion.effects if each.conclusion else ():
+            yield from _of_effect(part, effect, one_sided, tolerance)
+        for result in each.results:
+            if result.metric in SCORES and not result.slice:
+                yield from _of_score(part, result, two_sided, tolerance)
+
+
+def _of_effect(part: str, effect: Effect, quantile: float, tolerance: float) -> Iterator[tuple[str, _Distance]]:
+    value, low, high = effect.value, effect.low, effect.high
+    if value is None or low is None or effect.topic == "shape":
+        return
+    name = f"{part}effects.{effect_name(effect.topic, effect.kind)}"
+    if effect.topic in LOCAL:  # The square is a variance component, whose estimate is nearly symmetric
+        text = f"{value:.2g}"
+        value, low = (math.copysign(each * each, each) for each in (value, low))
+        value, error, room = max(value, 0.0), (value - low) / quantile, tolerance**2
+    elif high is None or (effect.topic != "bias" and low <= 0):
+        return
+    else:
+        text = f"{value:.3g} ({low:.3g}–{high:.3g})"
+        if effect.topic != "bias":
+            value, low, high = (math.log(each) for each in (value, low, high))
+        error = (high - low) / (2 * quantile)
+        room = tolerance if effect.topic == "bias" else math.log1p(tolerance)
+    if error > 0:
+        yield name, _Distance(value, error, room, text)
+
+
+def _of_score(part: str, result: Result, quantile: float, tolerance: float) -> Iterator[tuple[str, _Distance]]:
+    """Yield the score minus that of a perfect model; relative to it, where scores cannot be negative.
+
+    The tolerance of a likelihood is what it loses if normal errors are as much larger than predicted.
+    """
+    value, reference, low, high = result.value, result.reference, result.low, result.high
+    if value is None or reference is None or low is None or high is None or high <= low:
+        return
+    signed = result.metric in SIGNED
+    if not signed and reference <= 0:
+        return
+    unit = 1.0 if signed else reference
+    room = ((1 + tolerance) ** 2 - 1) / 2 if signed else tolerance
+    text = f"{value:.3g} (of a perfect model {reference:.3g})"
+    yield (
+        f"{part}{result.metric}",
+        _Distance((value - reference) / unit, (high - low) / (2 * quantile * unit), room, text),
     )
 
 

@@ -43,6 +43,12 @@ Topic = Literal[
 Kind = Literal["scale", "bias"]
 Qualifier = Literal["at-level", "on-average", "as-tested"]
 
+
+def effect_name(topic: Topic, kind: Kind | None) -> str:
+    """Return the name of an effect in rules: the topic; with ``-bias`` for the error of the means along it."""
+    return f"{topic}-bias" if kind == "bias" else topic
+
+
 ADDED: dict[str, bool] = {"added": True}
 """Metadata of fields that are absent from reports stored by earlier versions of calcheck."""
 

@@ -277,8 +277,9 @@ class AgainstOptions(NotNegative):
         common=True,
     )
     no_worse: bool = option(
-        "Fail only if a value became worse, in the direction of its metric: significantly worse if the "
-        "predictions of the baseline are at hand and have the same rows, otherwise worse by more than the tolerance.",
+        "Fail only if a value became worse, in the direction of its metric. If the predictions of the baseline "
+        "have the same rows, differences are paired. Otherwise the effects of the answer and the scores must not be "
+        "significantly worse, unless by less than --tolerance. With --rtol or --atol, that tolerance decides.",
         default=False,
     )
     rtol: float | None = option(
@@ -294,6 +295,11 @@ class AgainstOptions(NotNegative):
 
     not_negative: ClassVar = ("rtol", "atol")
     exclusive: ClassVar = ((frozenset({"rtol", "atol"}), frozenset({"within_interval"})),)
+
+    @property
+    def is_tolerant(self) -> bool:
+        """Whether a tolerance of values is stated."""
+        return self.rtol is not None or self.atol is not None
 
     def __post_init__(self) -> None:
         given = [

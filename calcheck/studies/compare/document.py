@@ -185,6 +185,7 @@ PERCENT = 100
 NUMBERS, TEXTS = ("old", "new", "change", "relative"), ("in old interval", "verdict")
 VERDICT_RANKS = {"change": 2, "relative": 1}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
+WORSE: dict[str, document.Emphasis] = {"worse": "fail", "not-worse": "pass", "not-shown": ""}
 SHOWN = 12  # number of characters shown of a SHA-256 hash
 FINGERPRINT = 64  # length of a SHA-256 hash in hexadecimal
 LONGEST, MOST = 500, 200  # maximum characters per note, and maximum notes; JSON contains all of them
@@ -201,6 +202,12 @@ def diff_blocks(diff: Diff) -> Iterator[document.Block]:
         yield document.Table(
             (document.Column("metric"), *columns), rows, overflow="omit", keys=1, remedy="--format json"
         )
+    if diff.worsenings:
+        columns = (document.Column("if no row is in both"), document.Column("new, before, and whether it is worse"))
+        rows = tuple(
+            (document.Cell(each.name), document.Cell(each.text, WORSE[each.outcome])) for each in diff.worsenings
+        )
+        yield document.Table(columns, rows)
     yield from document.note_blocks(_diff_notes(diff))
 
 

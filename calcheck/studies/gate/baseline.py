@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
+from calcheck.errors import FileError
 from calcheck.execution.run import Run
 from calcheck.inference.paired_comparison import ModelPair, compare_pairs
 from calcheck.metrics.base import Metric
 from calcheck.models.alignment import Model
 from calcheck.models.comparison import evaluate_models, shared_clusters, targets
+from calcheck.models.report_difference import worsenings
 from calcheck.reports import Gate, Inference, Report, Result, loss
 from calcheck.studies.gate.name_resolution import format_value, format_values
 
@@ -135,6 +137,30 @@ def compare_with_baseline(report: Report, base: Sequence[Result], allowed: Allow
     """Return a gate for each stored result, compared with the current result of the same metric."""
     results = {result.metric: result for result in report.results}
     return tuple(allowed.gate(results[stored.metric], stored) for stored in base)
+
+
+def compare_other_rows(report: Report, base: Report, name: str, reason: str, *, strict: bool) -> tuple[Gate, ...]:
+    """Return a gate for each respect in which a report may be worse than that of other rows, given why they are others.
+
+    If ``strict``, it must be shown not to be worse. Raise :class:`FileError` if nothing can be compared.
+    """
+    if base.conclusion is None:
+        raise FileError(
+            f"{name} has other rows ({reason}), and no answer to compare: write it again with calcheck evaluate"
+        )
+    found = sorted(worsenings(base, report), key=lambda each: each.outcome != "worse")
+    if not found:
+        raise FileError(f"{name} has other rows ({reason}), and nothing that can be compared with them: pass --rtol")
+    return tuple(
+        Gate(
+            rule=f"{each.name} is not worse",
+            level="fail",
+            passed=each.outcome == "not-worse" or (each.outcome == "not-shown" and not strict),
+            message=each.text,
+            values={each.name: each.new, f"base.{each.name}": each.old},
+        )
+        for each in found
+    )
 
 
 def _gate(rule: str, now: Result, stored: Result, fields: tuple[str, ...], *, passed: bool, caution: str = "") -> Gate:

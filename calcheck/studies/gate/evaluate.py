@@ -10,7 +10,7 @@ from calcheck.conclusion.effects import are_within
 from calcheck.core.text import percent
 from calcheck.errors import OptionError
 from calcheck.reports import Gate, Input, Level, Monitor, Overall, Report, Result, results_by_group
-from calcheck.reports.conclusion import Qualifier
+from calcheck.reports.conclusion import Qualifier, effect_name
 from calcheck.studies.gate import rules
 from calcheck.studies.gate.name_resolution import (
     EFFECT_FIELDS,
@@ -18,7 +18,6 @@ from calcheck.studies.gate.name_resolution import (
     REGION_FIELDS,
     ByGroup,
     SliceSummary,
-    effect_name,
     format_value,
     format_values,
 )

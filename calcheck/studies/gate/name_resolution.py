@@ -7,7 +7,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 from calcheck.conclusion.decision import AVERAGE, LOCAL
 from calcheck.errors import Code, suggestion
 from calcheck.reports import Input, Monitor, Overall, Result, Verdict
-from calcheck.reports.conclusion import Conclusion, Kind, Qualifier, Topic
+from calcheck.reports.conclusion import Conclusion, Qualifier, effect_name
 from calcheck.result_details import FieldTree
 from calcheck.studies.gate import rules
 
@@ -86,11 +86,6 @@ class SliceSummary:
         p_values = [result.p_value_adjusted for result in results if result.p_value_adjusted is not None]
         failed = sum(any(result.verdict == "fail" for result in each.values()) for each in groups.values())
         return cls(min(p_values, default=None), len(groups), failed)
-
-
-def effect_name(topic: Topic, kind: Kind | None) -> str:
-    """Return the name of an effect in rules: the topic; with ``-bias`` for the error of the means along it."""
-    return f"{topic}-bias" if kind == "bias" else topic
 
 
 EFFECTS = (*AVERAGE, "shape", *LOCAL, *(effect_name(topic, "bias") for topic in LOCAL))  # Names of effects in rules
