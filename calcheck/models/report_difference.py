@@ -17,6 +17,7 @@ from calcheck.reports import Report, Result, Verdict, rejects
 from calcheck.reports.conclusion import Effect, effect_name
 
 Key = tuple[str, str, str, int]
+Outcome = Literal["worse", "not-worse", "not-shown"]
 
 DIFF_SCHEMA_VERSION = 2
 
@@ -53,7 +54,7 @@ class Worsening:
     worsening: float  # The new distance minus the old one
     high: float  # Upper limit of the worsening
     p_value: float  # p-value of the worsening, adjusted for the number of these (Holm)
-    outcome: Literal["worse", "not-worse", "not-shown"]  # "not-worse" if it is shown to be within the tolerance
+    outcome: Outcome  # "not-worse" if it is shown to be within the tolerance
     text: str  # The sentence
 
 
@@ -140,7 +141,7 @@ def worsenings(old: Report, new: Report) -> list[Worsening]:
         (first, second), (change, high, p) = pairs[name], compared[name]
         largest = max(largest, min(1.0, (len(compared) - rank) * p))
         inside = high <= second.room
-        outcome = "not-worse" if inside else "worse" if rejects(largest, confidence) else "not-shown"
+        outcome: Outcome = "not-worse" if inside else "worse" if rejects(largest, confidence) else "not-shown"
         told = {
             "worse": f"worse ({p_text(largest)})",
             "not-worse": f"not worse within {percent(tolerance)}",
