@@ -4,6 +4,7 @@ The environment has no forced color, no settings, and 100 columns, those of the 
 """
 
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -79,13 +80,31 @@ PROGRAM = cache(app.make_program)
 """The program, whose commands are made once, when they are first called."""
 FEWER = (
     (null_distribution, "REPLICATES", 59),
-    (null_distribution, "MAX_REPLICATES", 199),
+    (null_distribution, "MAX_REPLICATES", 59),
     (intervals, "RESAMPLES", 400),
-    (intervals, "MAX_RESAMPLES", 1_000),
+    (intervals, "MAX_RESAMPLES", 400),
     (binned_validity, "RESAMPLES", 400),
     (paired_comparison, "SWAPS", 999),
 )
-"""Numbers that the program draws by default, in tests that do not depend on them."""
+"""Numbers that the program draws by default, and does not exceed, in tests that do not depend on them."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def engine():
+    """Return the engine of pictures, which draws each specification only once for all tests."""
+    import vl_convert
+
+    drawn, vegalite_to_svg = {}, vl_convert.vegalite_to_svg
+
+    def once(spec, **options):
+        key = json.dumps([spec, options])
+        if key not in drawn:
+            drawn[key] = vegalite_to_svg(spec, **options)
+        return drawn[key]
+
+    vl_convert.vegalite_to_svg = once
+    yield vegalite_to_svg
+    vl_convert.vegalite_to_svg = vegalite_to_svg
 
 
 @pytest.fixture

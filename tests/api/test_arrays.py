@@ -86,7 +86,7 @@ def test_other_names_are_answered_with_what_is_meant(wrong, meant):
 
 
 def test_reports_are_saved_in_the_format_of_the_name(tmp_path):
-    report = calcheck.evaluate(Y, MEAN, STD, **QUICK)
+    report = calcheck.evaluate(Y, ["zms", "crps"], mean=MEAN, std=STD, **QUICK)
     for name in ("html", "json", "csv", "md", "tex", "txt"):
         report.save(tmp_path / f"report.{name}")
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")

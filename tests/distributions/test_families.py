@@ -460,7 +460,7 @@ def test_crps_of_quantiles_are_integrals():
             assert expected < distance
 
 
-@pytest.mark.parametrize("unit", [0.002999, 0.003001, slow(0.1), 1.4142, 1.4143, slow(30.0), 212.0])
+@pytest.mark.parametrize("unit", [0.002999, slow(0.003001), slow(0.1), 1.4142, slow(1.4143), slow(30.0), 212.0])
 def test_narrow_and_wide_pieces_of_quantiles_agree(unit):
     """Pieces of 0.002999 and 0.003001 in 1 / sqrt(gamma), of 2 and of 300 length scales; tails of equal scale."""
     family = Quantiles(np.array([0.2, 0.6, 0.8]), unit * np.array([[0.0, 1.0, 1.5]]))
@@ -526,9 +526,8 @@ HEAVY = {
 @pytest.mark.parametrize(
     "name",
     [
-        *("laplace", "gamma", "weibull", "student-t", "nig", "cauchy", "lognormal", "quantiles", "t, df 1.5"),
-        slow("mixture"),
-        slow("lognormal, s 2"),
+        *("laplace", "gamma", "student-t", "quantiles", "t, df 1.5"),
+        *map(slow, ("weibull", "nig", "cauchy", "lognormal", "mixture", "lognormal, s 2")),
     ],
 )
 def test_cce_agrees_with_integrated_kernel_means(name):

@@ -13,6 +13,7 @@ from calcheck.distributions.mixture import Mixture, Noisy
 from calcheck.distributions.observed import Clipped, Observation, Rounded
 from calcheck.distributions.positive import Gamma, LogNormal
 from calcheck.errors import DataError, ValuesError
+from tests.helpers.simulations import slow
 
 
 def one(value):
@@ -98,7 +99,7 @@ def test_masses_far_beyond_limits_have_finite_logarithms():
 
 
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name != "normal"])
-@pytest.mark.parametrize("share", [0.3, 1.0])
+@pytest.mark.parametrize("share", [0.3, slow(1.0)])
 def test_noisy_distributions_agree_with_integrals(name, share):
     family, density, places = FAMILIES[name]
     noise = share * float(family.std()[0])

@@ -403,7 +403,7 @@ def test_every_replicate_has_the_value_that_it_has_alone(kernel, family, null):
 
 
 @pytest.mark.parametrize("options", [{}, {"lambda_model": 0.03}, {"draws": 2, "trials": 2}, {"estimator": "unbiased"}])
-@pytest.mark.parametrize("at", [False, True])
+@pytest.mark.parametrize("at", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_replicates_are_exact_where_the_kernel_on_inputs_has_a_low_rank(options, at):
     """A single smooth input: columns are then reduced to the rank of the kernel."""
     rng, run = np.random.default_rng(6), Run(replicates=19)

@@ -47,7 +47,7 @@ def peers(data):
     return {(entry["package"].split()[0], entry["metric"]): entry["value"] for entry in values}
 
 
-@pytest.mark.parametrize("name", ["1", slow("2"), slow("4"), "7"])
+@pytest.mark.parametrize("name", ["1", slow("2"), slow("4"), slow("7")])
 def test_zms_and_rce_equal_table_2_of_the_zms_paper(data, name):
     """Estimates to 1e-12; limits and zeta within four Monte Carlo standard deviations of the converged ones."""
     expected = {line["stat"]: line for line in lines_of(data / "golden" / "pernot_table2.csv") if line["set"] == name}
@@ -69,7 +69,7 @@ def test_set_8_of_the_zms_paper_is_that_of_logp(data):
     assert_allclose([zms.zeta, rce.zeta], [-1.14, 1.24], rtol=0.08)
 
 
-@pytest.mark.parametrize(("name", "zeta", "effective"), [("7", -1.005, 3.5), ("4", 0.981, 6.3)])
+@pytest.mark.parametrize(("name", "zeta", "effective"), [slow(("7", -1.005, 3.5)), ("4", 0.981, 6.3)])
 def test_intervals_that_depend_on_few_rows_give_no_verdict(data, name, zeta, effective):
     """Table II rejects the RCE of both sets by zeta; a few large uncertainties make it unreliable."""
     result = evaluated(calcheck.read(str(data / "pernot" / f"{SETS[name]}.csv")), METRICS["rce"]())
@@ -79,6 +79,7 @@ def test_intervals_that_depend_on_few_rows_give_no_verdict(data, name, zeta, eff
     assert "effective rows" in texts(result.warnings)[-1]
 
 
+@pytest.mark.slow
 def test_resamples_are_added_while_the_verdict_is_open(data):
     """ZMS of set 2: zeta is -1.02, four standard errors from -1 with 80,000 resamples."""
     result = evaluated(calcheck.read(str(data / "pernot" / f"{SETS['2']}.csv")), METRICS["zms"]())

@@ -10,13 +10,15 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DATA = Path(__file__).parents[3] / "shared" / "data"
+SERIES = DATA / "predictions/ensemblepp_temp.csv"
+FEW = ("--replicates", 39)
 INPUTS = ("--inputs", "age,sex,bmi,bp,s1,s2,s3,s4,s5,s6")
 SCREENS = {
     "diabetes": (EXAMPLES / "diabetes.parquet",),
-    "inputs": (EXAMPLES / "diabetes.parquet", *INPUTS, "--replicates", 39),
+    "inputs": (EXAMPLES / "diabetes.parquet", *INPUTS, *FEW),
     "quantiles": (EXAMPLES / "diabetes_quantiles.parquet", "--crossing", "sort"),
-    "embedding": (DATA / "text_case/test.parquet", "--embedding", "embedding"),
-    "series": (DATA / "predictions/ensemblepp_temp.csv", "--target", "temp", "--samples", "tempfc.*", "--time", "date"),
+    "embedding": (DATA / "text_case/test.parquet", "--embedding", "embedding", *FEW),
+    "series": (SERIES, "--target", "temp", "--samples", "tempfc.*", "--time", "date", *FEW),
 }
 ANSWERS = {
     "diabetes": "YES, within 20 %, as far as tested",
@@ -92,12 +94,12 @@ def test_named_metrics_have_their_table(screen):
 
 def test_the_table_and_files_have_everything(screen, calcheck, tmp_path):
     file, path = SCREENS["diabetes"][0], tmp_path / "report.txt"
-    whole = screen(file, "--table")
+    whole = screen(file, *FEW, "--table")
     assert len(whole) > 40
-    assert whole == screen(file, "-v")
-    assert calcheck(file, "-o", path).out == ""
+    assert whole == screen(file, *FEW, "-v")
+    assert calcheck(file, *FEW, "-o", path).out == ""
     assert sum(line.startswith(("zms ", "confidence-curve ")) for line in path.read_text().splitlines()) == 2
-    assert len(screen(file, "--brief")) <= 16
+    assert len(screen(file, *FEW, "--brief")) <= 16
 
 
 def test_a_long_name_and_many_columns_fit(screen, tmp_path):

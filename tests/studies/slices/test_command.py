@@ -13,7 +13,6 @@ from tests.helpers.files import write
 from tests.helpers.schemas import validate
 from tests.helpers.simulations import slow
 
-
 FEW = ("--replicates", "39", "--resamples", "100")
 
 
@@ -68,7 +67,9 @@ def test_an_overconfident_group_is_named_with_what_would_mend_it(sliced, preds):
     assert report["conclusion"]["next"][1] == f"calcheck recalibrate {preds} --by sex"
 
 
-@pytest.mark.parametrize(("wrong", "shift", "metric"), [(1.09, 0.0, "width-factor"), slow((1.0, 0.08, "standardized-bias"))])
+@pytest.mark.parametrize(
+    ("wrong", "shift", "metric"), [(1.09, 0.0, "width-factor"), slow((1.0, 0.08, "standardized-bias"))]
+)
 def test_a_fault_within_the_tolerance_fails_a_test_but_is_no_no(sliced, calcheck, tmp_path, wrong, shift, metric):
     data = forecasts(8_000, wrong=wrong)
     data["y"] = data["y"] + shift * data["std"] * (data["sex"] == "f")
