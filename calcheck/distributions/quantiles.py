@@ -23,6 +23,7 @@ SHOWN = 5  # Maximum number of quantiles in a description
 NARROW = 3e-3  # Width of a piece, in 1 / sqrt(gamma), below which a series replaces a difference of erfc
 FLAT = 10.0  # Distance from the ends of a piece, in length scales, beyond which kernel means are constant
 PANEL_LENGTH = 2.0  # Length of a quadrature panel, in length scales
+NEAR, SMALL = 4.0, 1e-14  # Distance of near quantiles from their middle, over 1 / sqrt(gamma), and terms left out
 APART = 1e-5  # Minimum relative difference of two tail scales; smaller differences are replaced by it
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 BLOCK_VALUES = 1 << 18  # Kernel values per block, 2 MiB
@@ -242,18 +243,35 @@ class Quantiles(Predictive):
         return below * before + above * beyond
 
     def kernel_norm(self, gamma: Values) -> Values:
-        """Return the squared norms: terms between tails in closed form, the others by Gauss-Legendre quadrature."""
+        r"""Return the squared norms: terms between tails in closed form, the others by Gauss-Legendre quadrature.
+
+        Where all quantiles are near each other, the kernel between these is a sum of products,
+        :math:`e^{-(s - t)^2} = e^{-s^2} e^{-t^2} \sum_k (2 s t)^k / k!`, so that the norm is a sum of squares of means.
+        """
         below, left, above, right = self._tails
-        gap = self.values[:, 0] - self.values[:, -1]
+        gap, root = self.values[:, 0] - self.values[:, -1], np.sqrt(gamma[0])
+        center, near = (self.values[:, [0]] + self.values[:, [-1]]) / 2, -gap * root <= 2 * NEAR
+        largest = float((gap[near] * root / 2).min(initial=0.0)) ** 2  # of s t
+        size, count = float(np.exp(-2 * largest)), 0
+        while size > SMALL:
+            count += 1
+            size *= 2 * largest / count
+        products = np.zeros((count, len(self)))
         norm = 2 * below * above * _sum_kernel_mean(gap, left, right, gamma[0])
         for mass, scale in ((below, left), (above, right)):
             norm += mass**2 * exponential_kernel_mean(np.zeros(1), scale, gamma[0])
         for piece, mass in enumerate(np.diff(self.levels)):
             for rows, y, weight in self._nodes(piece, 1 / np.sqrt(2 * gamma[0])):
-                part = self.take(rows)
-                means = part.pieces_at(y, gamma[0]) + 2 * part.tails_at(y, gamma[0])
+                part, far = self.take(rows), np.flatnonzero(~near[rows])
+                means = 2 * part.tails_at(y, gamma[0])
+                means[far] += part.take(far).pieces_at(y[far], gamma[0])
                 norm[rows] += mass * np.sum(weight * means, axis=1)
-        return norm
+                at = root * (y - center[rows])
+                term = mass * weight * np.exp(-(at**2))
+                for number in range(count):
+                    products[number, rows] += term.sum(axis=1)
+                    term *= at * np.sqrt(2 / (number + 1))
+        return norm + np.where(near, np.sum(products**2, axis=0), 0.0)
 
     def _nodes(self, piece: int, length: float) -> Iterator[tuple[Indices, Values, Values]]:
         """Yield blocks of rows with nodes (b, w) in one piece, where kernels are smooth, and weights that sum to 1."""
@@ -301,6 +319,8 @@ def _tail_crps(beyond: Values, mass: float, scale: Values) -> Values:
 def _interval_mean(center: Values, width: Values) -> Values:
     """Return the mean of exp(-x^2) over intervals with a center >= 0; its value at the center if the width is 0."""
     narrow = np.exp(-(center**2)) * (1 + width**2 * (2 * center**2 - 1) / 12)
+    if (width < NARROW).all():  # erfc takes most of the time
+        return np.asarray(narrow)
     half = np.maximum(width, NARROW) / 2
     wide = np.sqrt(np.pi) / 4 / half * (sc.erfc(center - half) - sc.erfc(center + half))
     return np.where(width < NARROW, narrow, wide)

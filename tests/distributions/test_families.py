@@ -442,6 +442,15 @@ def test_kernels_of_quantiles_are_integrals_over_levels(row):
         assert_allclose(one.kernel_norm(np.array([gamma])), norm, atol=1e-8)
 
 
+def test_norms_of_quantiles_that_are_near_each_other_and_of_others_do_not_depend_on_other_rows():
+    """Up to a distance of 4 from their middle, the kernel between quantiles is a sum of products."""
+    sizes = np.array([1e-4, 0.3, 3.999, 4.001, 20.0])[:, None]
+    family, gamma = Quantiles(np.array([0.1, 0.4, 0.9]), 50 + sizes * [-1.0, 0.2, 1.0]), np.ones(1)
+    alone = [family.take(np.array([row])).kernel_norm(gamma)[0] for row in range(5)]
+    assert_allclose(family.kernel_norm(gamma), alone, rtol=1e-12)
+    assert_allclose(alone[2], alone[3], rtol=1e-3)
+
+
 @pytest.mark.slow
 def test_crps_of_quantiles_are_integrals():
     for row in range(2):
