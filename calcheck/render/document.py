@@ -248,6 +248,7 @@ QUESTION = "Can the uncertainties be trusted?"
 ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "not-shown": "undecided"}
 DECIDING = ("size", "bias", "correlation")  # Topics whose intervals must be within the tolerance
 DIGITS = 2  # Significant digits of a number of rows
+LISTED = 6  # Most names of a list in words, besides the last
 RANKS = {"change": 5, "p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
 DOUBTS = ("dependent-rows", "ordered-rows", "few-clusters")  # Codes of notes that a brief report has, too
@@ -342,6 +343,8 @@ def terms(conclusion: Answered) -> str:
 def _listed(topics: Sequence[str]) -> str:
     """Return different topics as a list in words."""
     *others, last = dict.fromkeys(topics)
+    if len(others) > LISTED:
+        others, last = others[:LISTED], f"{len(others) + 1 - LISTED:,} more"
     return f"{', '.join(others)} and {last}" if others else last
 
 

@@ -10,10 +10,11 @@ from calcheck.core.text import p_text, percent
 from calcheck.render import document
 from calcheck.render.document import Answer, Cell, Document, Emphasis
 from calcheck.render.numbers_and_notes import ABSENT, describe_input
-from calcheck.reports import Input, Report
-from calcheck.reports.conclusion import Conclusion, Effect, WidthFactor, WorstRegion
+from calcheck.reports import Gate, Input, Report
+from calcheck.reports.conclusion import Conclusion, Effect, OutputConclusion, WidthFactor, WorstRegion
 
 HALF, LIMIT = 6, 3  # Characters of a bar from its center to its end, and to the tolerance
+OUTPUTS, RULES, FOUND = 4, 4, 2  # Most targets, most rules, and most findings of a rule
 NUMBERS = 26  # Characters of a number with its interval
 ALONG = {"ranking": "by size", "inputs": "along inputs", "time": "over time", "groups": "by group"}
 """Words for what local errors are along."""
@@ -38,7 +39,8 @@ def _blocks(report: Report, *, brief: bool, named: bool) -> Iterator[document.Bl
     conclusion = report.conclusion
     yield _source(report.input)
     if report.gates:
-        yield document.gates_table(report.gates)
+        gates = sorted(report.gates, key=lambda each: each.passed) if len(report.gates) > RULES else report.gates
+        yield replace(document.gates_table([replace(each, message=_short(each)) for each in gates]), most=RULES)
     if conclusion is not None:
         yield screen_answer(report, conclusion)
         for each in (conclusion, *conclusion.outputs):
@@ -56,6 +58,12 @@ def _blocks(report: Report, *, brief: bool, named: bool) -> Iterator[document.Bl
     yield from (replace(each, most=0) for each in document.extreme_rows(report.results))
 
 
+def _short(gate: Gate) -> str:
+    """Return the first findings of a rule, and how many there are more."""
+    *first, rest = gate.message.split("; ", FOUND)
+    return "; ".join([*first, f"and {rest.count('; ') + 1} more" if len(first) == FOUND else rest])
+
+
 def _source(read: Input) -> document.Source:
     """Return what was read and how."""
     names, text = describe_input(read)
@@ -69,7 +77,10 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     tolerance = conclusion.tolerance or 0.0
     wrong = sorted((each for each in conclusion.effects if each.within is False), key=lambda each: -_size(each))
     rest = [each for each in conclusion.effects if each.within is not False and not _is_untested(each)]
-    lines = [(each.name, document.output_cell(each)) for each in conclusion.outputs]
+    outputs = sorted(conclusion.outputs, key=_urgency) if len(conclusion.outputs) > OUTPUTS else conclusion.outputs
+    lines = [(each.name, document.output_cell(each)) for each in outputs[:OUTPUTS]]
+    if others := len(outputs) - len(lines):
+        lines.append(("", Cell(f"{others:,} more target{'s' * (others > 1)}: --table", "none")))
     lines += [line for each in (*wrong, *rest) for line in _lines(each, report, conclusion)]
     if report.region is not None:
         lines += _region_lines(report.region, report.input.n, tolerance)
@@ -101,6 +112,12 @@ def _size(effect: Effect) -> float:
     if effect.topic == "size":
         return abs(math.log(effect.value)) if effect.value > 0 else math.inf
     return abs(effect.value) if effect.topic == "bias" else effect.low or 0.0
+
+
+def _urgency(output: OutputConclusion) -> tuple[bool, bool, float]:
+    """Return the key that sorts targets: those with the largest faults first, right ones last."""
+    sizes = [_size(each) for each in output.effects if each.within is False]
+    return output.answer != "no", output.answer == "yes", -max(sizes, default=0.0)
 
 
 def _is_untested(effect: Effect) -> bool:

@@ -47,9 +47,11 @@ def render(document: blocks.Document, view: View = "full") -> str:
 
 
 def _first_screen(document: blocks.Document, width: int) -> str:
-    """Return the lines of a document that fit on a screen: without legends, and tables have the room that is left."""
+    """Return the lines that fit on a screen: without legends; tables after the answer have the room that is left."""
     shown, room, whole = dict[int, list[str]](), LINES, list[list[str]]()
-    for number, block in sorted(enumerate(document.blocks), key=lambda each: isinstance(each[1], blocks.Table)):
+    last = next((number for number, block in enumerate(document.blocks) if isinstance(block, blocks.Answer)), 0)
+    tables = {number for number, block in enumerate(document.blocks) if isinstance(block, blocks.Table)}
+    for number, block in sorted(enumerate(document.blocks), key=lambda each: each[0] > last and each[0] in tables):
         if isinstance(block, blocks.Table) and block.most == 0:
             whole.append(_block_lines(block, width))
         elif not isinstance(block, (blocks.Legend, blocks.Marks)):
@@ -78,7 +80,7 @@ def _fitting(block: blocks.Block, width: int, room: int) -> list[str]:
         return _cut_table(block, width, room)
     lines = _block_lines(block, width)
     room = min(room, NOTES) if isinstance(block, blocks.Notes) else room
-    return lines if len(lines) <= room else [*lines[: max(room - 1, 0)], "… more: --table"]
+    return lines if len(lines) <= room else [*lines[: room - 1], "… more: --table"] if room > 0 else []
 
 
 def _cut_table(table: blocks.Table, width: int, room: int) -> list[str]:

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.helpers.simulations import slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DATA = Path(__file__).parents[3] / "shared" / "data"
 SERIES = DATA / "predictions/ensemblepp_temp.csv"
@@ -160,3 +162,28 @@ def test_studies_have_the_answer_first_and_fit(screen, tmp_path):
     lines = screen("check", wrong, "--fail-on", "zms > 2", "--fail-on", "abs(bias) > 9", code=1)
     require_screen(lines)
     assert [line.split()[3] for line in lines[4:6]] == ["violated", "passed"]
+
+
+@pytest.mark.parametrize("count", [slow(2), 7])
+def test_several_targets_fit_and_the_worst_have_a_line(screen, tmp_path, count):
+    """Of every second target the errors are larger than predicted, of the last of these the most."""
+    rng, files = np.random.default_rng(3), [tmp_path / "a.csv", tmp_path / "b.csv"]
+    columns = {f"y_{place}": rng.normal(size=100) * (1 + place % 2 * place) for place in range(count)}
+    for file, std in zip(files, (1.0, 1.5), strict=True):
+        stated = {f"{name}_{place}": value for place in range(count) for name, value in (("mean", 0.0), ("std", std))}
+        pd.DataFrame(columns).assign(**stated).to_csv(file, index=False)
+    rules = ("answer == no", "rmse < 9", "mae < 9", "abs(bias) > 9", "zms > 9")
+    chosen = (word for rule in rules for word in ("--fail-on", rule))
+    answered, checked, compared = (
+        screen(*arguments, *FEW, code=code)
+        for code, *arguments in ((0, files[0]), (1, "check", files[0], *chosen), (0, "compare", *files))
+    )
+    for lines in (answered, checked, compared):
+        require_screen(lines)
+    assert answered[2].startswith("Can the uncertainties be trusted?  NO: y_1")
+    assert compared[2] == "Which model is best?  b"
+    assert checked[4].split()[:4] == ["answer", "==", "no", "violated"]
+    assert checked.index("… 1 more: --table") < checked.index(answered[2])  # of five rules
+    shown = [line.split()[0] for line in answered[3:] if re.match(r"  y_\d ", line)]
+    assert shown == (["y_0", "y_1"] if count == 2 else ["y_5", "y_3", "y_1", "y_0"])
+    assert sum(line.strip() == "3 more targets: --table" for line in (*answered, *checked)) == 2 * (count > 2)
