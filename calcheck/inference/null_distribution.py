@@ -46,7 +46,7 @@ REPLICATES = 199  # Default number of replicates
 FEW_REPLICATES = 39  # Default for streaming and for distributions on disk; sufficient for a two-sided test at 5 %
 REPLICATES_OF_MANY = 59  # Default for very many rows
 MAX_REPLICATES = 9_999  # Maximum while a verdict is open; the standard error of p = 0.05 is then 0.002
-MAX_DRAWS = 100_000_000  # Maximum number of targets drawn for all replicates together
+MAX_DRAWS = 50_000_000  # Maximum number of targets drawn for all replicates together
 COSTLY_TIMES = 4  # Maximum ratio of final to initial replicates, if each needs matrix products
 MULTIPLIERS = 9_999  # Number of draws; the standard error of p = 0.05 is 0.002
 TINY = 1e-300  # Rows of an empty group
