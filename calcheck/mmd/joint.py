@@ -1,25 +1,33 @@
 """Mean embeddings and kernel scores of rows, which the joint MMD metrics sum over rows and pairs of rows."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from calcheck.core import LazyModule
 from calcheck.distributions import Predictive, Samples
 from calcheck.distributions.special import normal_kernel_mean, normal_kernel_norm
-from calcheck.embeddings.laplace import PairForm, SharedLaplace
-from calcheck.embeddings.laplace_embeddings import LaplaceEmbeddings, PairEmbeddings, laplace_embeddings
 from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SwappedDraw, TargetFeatures, TargetKernel
 from calcheck.execution.run import Progress, Run, one_blas_thread
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels import Estimator
 from calcheck.kernels.kernel_functions import Laplace
-from calcheck.mmd.quadratic_forms import QuadraticForm, of_different, row_products
 from calcheck.predictions import Predictions
 from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.embeddings import laplace, laplace_embeddings
+    from calcheck.mmd import quadratic_forms
+else:  # not for ammd of normal distributions
+    laplace = LazyModule("calcheck.embeddings.laplace")
+    laplace_embeddings = LazyModule("calcheck.embeddings.laplace_embeddings")
+    quadratic_forms = LazyModule("calcheck.mmd.quadratic_forms")
 
 BLOCK_VALUES = 1 << 24  # values per block of data sets whose pair sums are computed together, 128 MiB
 ROWS = 1024  # Rows per batch of Laplace embeddings
@@ -43,17 +51,17 @@ class JointEmbedding:
         """delta_i = a_i - b_i, (n, q)."""
         return self.observed - self.predicted
 
-    def halves(self) -> "tuple[JointEmbedding, JointEmbedding]":
+    def halves(self) -> tuple[JointEmbedding, JointEmbedding]:
         """Return the first and the second half of the rows."""
         n = len(self.observed) // 2
         return self._take(slice(n)), self._take(slice(n, None))
 
-    def _take(self, rows: slice) -> "JointEmbedding":
+    def _take(self, rows: slice) -> JointEmbedding:
         """Return the embeddings of some rows."""
         norms = (each if isinstance(each, float) else each[rows] for each in (self.target_norms, self.draw_norms))
         return JointEmbedding(self.observed[rows], self.predicted[rows], self.targets, self.draws, *norms)
 
-    def form(self, estimator: Estimator) -> QuadraticForm:
+    def form(self, estimator: Estimator) -> quadratic_forms.QuadraticForm:
         """Return the quadratic form that estimates the squared joint MMD.
 
         ``v`` sums all pairs, sum_ij K_ij delta_i . delta_j / n^2. ``unbiased`` omits the pairs of a row with itself
@@ -62,25 +70,25 @@ class JointEmbedding:
         """
         n = len(self.observed)
         if estimator == "v":
-            return QuadraticForm(self.difference, np.zeros(n), 1 / n**2)
+            return quadratic_forms.QuadraticForm(self.difference, np.zeros(n), 1 / n**2)
         if estimator == "unbiased":
             scale = 1 / (n * (n - 1)) if n > 1 else np.nan
-            return QuadraticForm(self.difference, scale * np.sum(self.difference**2, axis=1), scale)
+            return quadratic_forms.QuadraticForm(self.difference, scale * np.sum(self.difference**2, axis=1), scale)
         own = 0.0 if self.draws is None else 1 / (n * (n * self.draws - 1))
         others = 1 / n**2 if self.draws is None else self.draws * own
         left = others * self.predicted - 2 / n**2 * self.observed
-        return QuadraticForm(self.predicted, np.full(n, own) * self.draw_norms, others, left)
+        return quadratic_forms.QuadraticForm(self.predicted, np.full(n, own) * self.draw_norms, others, left)
 
     def scores(self, *, unbiased: bool, constant: bool) -> Values:
         """Return -2 a_i . b_i + |b_i|^2, (n,), with |a_i|^2 if ``constant``; unbiased without a draw with itself."""
         scores = _dots(self.predicted, self.predicted)
         if unbiased and self.draws is not None:
-            scores = of_different(scores, self.draws, self.draw_norms)
+            scores = quadratic_forms.of_different(scores, self.draws, self.draw_norms)
         scores = scores - 2 * _dots(self.observed, self.predicted)
         if not constant:
             return scores
         own = _dots(self.observed, self.observed)
-        return scores + (of_different(own, self.targets, self.target_norms) if unbiased else own)
+        return scores + (quadratic_forms.of_different(own, self.targets, self.target_norms) if unbiased else own)
 
 
 def _dots(a: Values, b: Values) -> Values:
@@ -159,11 +167,11 @@ class DataSets:
                 found = JointEmbedding(observed, predicted, data.repeats, predictive.n_draws, *norms)
             yield found
 
-    def sums(self, form: PairForm) -> Iterator[float]:
+    def sums(self, form: laplace.PairForm) -> Iterator[float]:
         """Yield a form of the data, then of each replicate; NaN if the scale of the kernel is undefined."""
         data = self._data_set(self.rows, is_data=self.kernel.replicates_share_scale)
         shared = self.kernel.shared(data, self.predictive, self.run, differences=True)
-        linear = shared if isinstance(shared, SharedLaplace) and shared.sums_in_linear_time else None
+        linear = shared if isinstance(shared, laplace.SharedLaplace) and shared.sums_in_linear_time else None
         for each in chain([data], map(self._data_set, self.replicates)):
             if each.gamma is None:
                 yield np.nan
@@ -187,8 +195,11 @@ def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased:
     for rows, batch in predictive.batches():
         if isinstance(batch, Samples):
             draws = batch.draws.reshape(len(batch), batch.n_draws, -1) * np.sqrt(gamma)
-            own, both = row_products(draws, draws, 1.0), row_products(points[rows], draws, 1.0)
-            scores[rows] = (of_different(own, batch.n_draws) if unbiased else own) - 2 * both
+            own, both = (
+                quadratic_forms.row_products(draws, draws, 1.0),
+                quadratic_forms.row_products(points[rows], draws, 1.0),
+            )
+            scores[rows] = (quadratic_forms.of_different(own, batch.n_draws) if unbiased else own) - 2 * both
             continue
         normal = batch.normal()
         if normal is None:
@@ -198,8 +209,8 @@ def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased:
         scores[rows] = batch.kernel_norm(gamma) - 2 * both
     if not constant:
         return scores
-    own = row_products(points, points, 1.0)
-    return np.asarray(scores + (of_different(own, y.shape[1]) if unbiased else own))
+    own = quadratic_forms.row_products(points, points, 1.0)
+    return np.asarray(scores + (quadratic_forms.of_different(own, y.shape[1]) if unbiased else own))
 
 
 class NormalData(NamedTuple):
@@ -232,13 +243,13 @@ def laplace_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased
         rows = slice(start, start + ROWS)
         batch = (predictive if len(y) <= ROWS else predictive.take(rows)).load()
         if isinstance(batch, Samples):  # only pairs of draws of the same row are needed
-            embeddings: LaplaceEmbeddings = PairEmbeddings(batch, gamma)
+            embeddings: laplace_embeddings.LaplaceEmbeddings = laplace_embeddings.PairEmbeddings(batch, gamma)
         else:
-            embeddings = laplace_embeddings(batch, tuple(gamma))
+            embeddings = laplace_embeddings.laplace_embeddings(batch, tuple(gamma))
         own, both = embeddings.norms(), embeddings.means_by_row(y[rows]).mean(axis=1)
         draws = batch.n_draws
-        scores[rows] = (of_different(own, draws) if unbiased and draws is not None else own) - 2 * both
+        scores[rows] = (quadratic_forms.of_different(own, draws) if unbiased and draws is not None else own) - 2 * both
     if not constant:
         return scores
     own = np.array([Laplace(1.0).gram(each, each).mean() for each in y * gamma])
-    return np.asarray(scores + (of_different(own, y.shape[1]) if unbiased else own))
+    return np.asarray(scores + (quadratic_forms.of_different(own, y.shape[1]) if unbiased else own))
