@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import calcheck
 from calcheck.distributions import Gaussian, Samples
-from calcheck.evaluation import evaluate
+from calcheck.evaluation import Answer, evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
@@ -206,3 +206,41 @@ def test_variances_give_the_known_zms(data):
             var="uncertainty_total",
         )
         assert_allclose(evaluated(source, METRICS["zms"](), resamples=0).value, expected, atol=5e-4)
+
+
+QM9 = {"target": "E_", "mean": "prediction", "var": "uncertainty_total"}
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "expected"),
+    [
+        ("text_case/test.parquet", {}, {0.9: (1.138, 1.084, 1.192), 0.5: (1.098, 1.026, 1.143)}),
+        ("predictions/qm9_e_isotonic_test.csv", QM9, {0.9: (0.941, 0.926, 0.957), 0.99: (1.252, 1.205, 1.297)}),
+    ],
+)
+def test_intervals_have_the_published_factors(data, name, columns, expected):
+    """Readability of texts: too narrow throughout. Molecules: 50 % intervals too wide, 99 % too narrow."""
+    found = evaluated(calcheck.read(str(data / name), **columns), METRICS["width-factor"](), resamples=0)
+    factors = {each["level"]: (each["factor"], each["low"], each["high"]) for each in found.details["factors"]}
+    for level, numbers in expected.items():
+        assert_allclose(factors[level], numbers, atol=6e-4)
+    assert (factors[0.5][2] < 1 < factors[0.99][1]) == (name != "text_case/test.parquet")
+
+
+@pytest.mark.slow
+def test_isotonic_variances_of_molecules_are_right_at_90_percent_only(data):
+    path, run = str(data / "predictions" / "qm9_e_isotonic_test.csv"), Run(replicates=59, resamples=0)
+    found = evaluate(calcheck.read(path, **QM9), [], run=run, answer=Answer()).conclusion
+    assert (found.answer, "at-level" in found.qualifiers) == ("yes", True)
+    assert all(each.low > 1 / 1.1 and each.high < 1.1 for each in found.effects if each.topic == "size")
+
+
+@pytest.mark.slow
+def test_uncertainties_of_disease_progression_are_right_on_average_and_off_along_inputs():
+    inputs = "age,sex,bmi,bp,s1,s2,s3,s4,s5,s6"
+    found = calcheck.evaluate("examples/diabetes.parquet", "mae", inputs=inputs, replicates=59, seed=0).conclusion
+    effects = {(each.topic, each.kind): each for each in found.effects}
+    assert (found.answer, found.qualifiers) == ("yes", ("on-average",))
+    assert effects["size", None].low > 1 / 1.1
+    assert effects["size", None].high < 1.09
+    assert effects["inputs", "scale"].low > 0.15
