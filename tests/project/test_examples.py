@@ -3,6 +3,8 @@
 Tables of guides are tested as they stand there: cog compares them with what the examples print.
 """
 
+import ast
+import json
 import re
 import sys
 import warnings
@@ -218,3 +220,35 @@ def test_isotonic_recalibration_mends_ece_and_not_ence_and_scaling_the_opposite(
         {"ece": ["fail", "fail"], "ence": ["fail", "pass"]},
     ]
     assert (tmp_path / "picture.svg").read_text().startswith("<svg")
+
+
+def code_cells():
+    """Return the source of each cell of code of the notebook, which is stored without outputs."""
+    cells = [each for each in json.loads((EXAMPLES / "calcheck.ipynb").read_text())["cells"] if "outputs" in each]
+    assert all((each["outputs"], each["execution_count"]) == ([], None) for each in cells)
+    return ["".join(each["source"]) for each in cells]
+
+
+def test_cells_of_the_notebook_are_code_that_shows_its_last_expression():
+    parsed = [ast.parse(each).body for each in code_cells()]
+    assert all(isinstance(body[-1], ast.Expr) for body in parsed)
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_and_shows_the_answers(monkeypatch):
+    """Cells run in the folder of the examples, and what their last expression gives is shown as HTML."""
+    monkeypatch.chdir(EXAMPLES)
+    shown, names = [], {}
+    for source in code_cells():
+        *statements, last = ast.parse(source).body
+        exec(compile(ast.Module(statements, []), "calcheck.ipynb", "exec"), names)  # noqa: S102 - as a notebook does
+        found = eval(compile(ast.Expression(last.value), "calcheck.ipynb", "eval"), names)  # noqa: S307
+        shown.append(found._repr_html_() if hasattr(found, "_repr_html_") else "")
+    answers = [re.findall(r"(?:YES|NO)\b[^<,×]*", re.sub(r"</?span[^>]*>", "", each))[:1] for each in shown]
+    assert [each[0].strip() for each in answers if each] == [
+        "YES",
+        "NO: too narrow",
+        "NO: sex&gt;-0.04",
+        "YES: local",
+        "YES",
+    ]
