@@ -273,6 +273,7 @@ def one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_gradient_descent_moves_draws_to_the_distribution_of_targets():
     """Adam on free draws: training on ammd, jmmd or cmmd reduces all four discrepancies."""

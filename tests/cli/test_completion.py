@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.helpers.simulations import slow
+
 
 @pytest.fixture
 def completed(process):
@@ -26,14 +28,14 @@ def completed(process):
     ("line", "expected"),
     [
         ("calcheck ev", ["evaluate"]),
-        ("calcheck cm", ["cmmd"]),
+        slow(("calcheck cm", ["cmmd"])),
         ("calcheck s", ["schema", "sharpness", "slices", "standardized-bias", "stratified-coverage", "sweep"]),
-        ("calcheck evaluate f --fdr 0.1 --inp", ["--input-format", "--inputs"]),
+        slow(("calcheck evaluate f --fdr 0.1 --inp", ["--input-format", "--inputs"])),
         ("calcheck evaluate f --metrics zms,cr", ["zms,crps", "zms,crps-miscalibration"]),
-        ("calcheck sweep f --metric co", ["coverage", "confidence-curve"]),
-        ("calcheck check f --format j", ["json", "jsonl", "junit"]),
+        slow(("calcheck sweep f --metric co", ["coverage", "confidence-curve"])),
+        slow(("calcheck check f --format j", ["json", "jsonl", "junit"])),
         ("calcheck zms f --seed x --error-dist ", ["normal", "t6"]),  # a wrong value before does not matter
-        ("calcheck zms ", []),  # the shell completes file names
+        slow(("calcheck zms ", [])),  # the shell completes file names
         ("calcheck zms f -o ", []),
     ],
 )

@@ -19,7 +19,7 @@ from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.studies.validity.study import DataSets, tails_of, validity
 from tests.helpers.families import calibrated
 from tests.helpers.shorthand import texts
-from tests.helpers.simulations import band, sets
+from tests.helpers.simulations import band, sets, slow
 
 FOUR_STANDARD_ERRORS = 2 * stats.norm.sf(4)
 """The probability of a normal value beyond them."""
@@ -172,7 +172,7 @@ def rows_with_zeta(distance):
     return InMemory(Predictions(y=np.sqrt(scale * z2), predictive=Gaussian(np.zeros(300), np.ones(300))))
 
 
-@pytest.mark.parametrize(("distance", "verdict"), [(1.0, "undecided"), (0.8, "pass"), (1.3, "fail")])
+@pytest.mark.parametrize(("distance", "verdict"), [slow((1.0, "undecided")), (0.8, "pass"), (1.3, "fail")])
 def test_a_verdict_within_monte_carlo_error_is_undecided(distance, verdict):
     (result,) = evaluate(rows_with_zeta(distance), [METRICS["zms"]()], run=Run(replicates=0)).results
     assert result.verdict == verdict

@@ -110,6 +110,7 @@ def test_replicates_of_many_draws_equal_the_naive_sums(statistic):
     assert_allclose(values, naively, rtol=0, atol=SHARED)
 
 
+@pytest.mark.slow
 def test_replicates_of_many_rows_equal_the_naive_sums():
     """Too many for a Gram matrix in one piece; with one draw per row."""
     x, y, draws = sampled_case(3, 1600, draws=1, d=D)

@@ -22,6 +22,7 @@ from calcheck.statistics.groups import Means, TieGroups
 from calcheck.statistics.width import quantile_of
 from tests.helpers.families import calibrated
 from tests.helpers.shorthand import rows_of
+from tests.helpers.simulations import slow
 
 DIABETES = "examples/diabetes.parquet"
 
@@ -193,7 +194,7 @@ def two_targets(kind, n=3_000):
     return Predictions(y=y, predictive=predictive)
 
 
-@pytest.mark.parametrize("kind", ["independent", "joint", "draws"])
+@pytest.mark.parametrize("kind", ["independent", "joint", slow("draws")])
 def test_several_targets_have_the_factor_and_the_bias_of_the_worst(kind):
     rows = two_targets(kind)
     found, other = factor(rows, replicates=39), bias(rows, replicates=39)

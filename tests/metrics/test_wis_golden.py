@@ -149,6 +149,7 @@ def test_batches_give_the_same_components():
     assert found.details["levels"] == whole.details["levels"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wis", "pinball"])
 def test_too_many_quantiles_to_keep_give_the_same_score(name):
     """20,000 rows at 999 levels are 20 million quantiles; 10,000 rows are kept."""

@@ -109,6 +109,7 @@ def test_generators_score_better_than_a_model_without_inputs(run_example, tmp_pa
     assert [test[row] for row in inputs] == saved["y"].to_pylist()
 
 
+@pytest.mark.slow
 def test_generators_are_reproducible():
     example = run_path(str(EXAMPLES / "generators.py"))
     rng = np.random.default_rng(0)

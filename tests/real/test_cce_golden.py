@@ -39,6 +39,7 @@ def test_every_row_equals_the_value_of_the_authors(data, name, solver, run):
     assert np.abs(found["cce"] - expected).max() < 1e-8  # the remainder is their rounding of gamma
 
 
+@pytest.mark.slow
 def test_float32_agrees_on_the_authors_data(data):
     for name, options in GOLDEN.items():
         source = read(str(data / "golden" / f"{name}.parquet"))

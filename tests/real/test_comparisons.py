@@ -18,6 +18,7 @@ def compared(calcheck, data):
     return run
 
 
+@pytest.mark.slow
 def test_isotonic_recalibration_improves_zms_and_crps_with_equal_means(compared):
     """ZMS as in data/README.md: 0.324 before, 0.972 after; the means are the same, so errors are equal."""
     files = ("predictions/qm9_e_uncalibrated_test.csv", "predictions/qm9_e_isotonic_test.csv")

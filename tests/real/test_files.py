@@ -110,6 +110,7 @@ def test_counts_are_joined_with_their_embeddings(data, run_json, split, dist):
     assert report["results"][0]["details"]["inputs"]["columns"] == 384
 
 
+@pytest.mark.slow
 def test_cce_on_clip_embeddings_detects_narrow_intervals(data, run_json, tmp_path):
     rng = np.random.default_rng(0)
     mean, std = rng.normal(40, 15, 1332), rng.uniform(4, 12, 1332)

@@ -515,17 +515,17 @@ def test_python_monitors_frames_and_continues_states(tmp_path):
     assert_allclose(found.monitor.log_e_value, whole.monitor.log_e_value, rtol=1e-12)
     assert found.to_frame()["value"].tolist() == pytest.approx(whole.to_frame()["value"].tolist())
     assert len(whole.pictures()) == 1
-    with pytest.raises(package.OptionError, match=r"window 1D contradicts .*model\.state, which has 7D: omit window"):
+    with pytest.raises(package.OptionError, match=r"window=1D contradicts .*model\.state, which has 7D: omit window"):
         package.monitor(late, state=state, window="1D")
     for options, message in (
-        ({"horizon": 3}, "horizon 3 contradicts .*, which has none: omit horizon"),
-        ({"seed": 5}, "seed 5 contradicts .*, which has 0: omit seed"),
+        ({"horizon": 3}, "horizon=3 contradicts .*, which has none: omit horizon"),
+        ({"seed": 5}, "seed=5 contradicts .*, which has 0: omit seed"),
         ({"metrics": "zms"}, "metrics zms contradicts .*, which has standardized-bias,.*: omit metrics"),
         (
             {"metrics": ["standardized-bias", "pit-dispersion", package.metric("width-factor", level=0.5)]},
             "width-factor: level 0.5 contradicts .*, which has 0.9: omit width-factor: level",
         ),
-        ({"windw": "1D"}, r"there is no argument 'windw' .* Did you mean 'window'\?"),
+        ({"windw": "1D"}, r"there is no argument 'windw'\. Did you mean 'window'\?"),
     ):
         with pytest.raises(package.OptionError, match=message):
             package.monitor(late, state=state, **options)

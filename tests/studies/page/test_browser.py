@@ -14,6 +14,7 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
 from calcheck.regions.maps import mean_square_limits
 from tests.helpers.files import write
+from tests.helpers.simulations import slow
 
 N = 3000
 SETTLED = 250  # Milliseconds after which a selection is drawn
@@ -215,8 +216,9 @@ def test_a_click_on_a_head_sorts_by_numbers(page, visit):
     assert head.get_attribute("aria-sort") is None
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(390, "dark"), (1280, "light"), slow((390, "light")), slow((1280, "dark"))]
+)
 def test_the_page_is_as_wide_as_the_window(page, visit, width, scheme):
     shown = visit(page, viewport={"width": width, "height": 800}, color_scheme=scheme)
     assert shown.evaluate("document.documentElement.scrollWidth") == width
@@ -291,7 +293,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("first", [0, 2])
+@pytest.mark.parametrize("first", [slow(0), 2])
 def test_no_name_runs_or_loads_anything(tmp_path, visit, first):
     """Names of models, inputs, groups and keys, and values of categories."""
     texts = [HOSTILE[(first + place) % len(HOSTILE)].replace(",", "") for place in range(5)]
@@ -332,8 +334,14 @@ def test_the_script_computes_the_limits_of_draws_as_calcheck_does(tmp_path, visi
     "rows",
     [
         pytest.param(Predictions(y=np.zeros(60), predictive=Poisson(np.full(60, 1e-9))), id="zeros"),
-        pytest.param(Predictions(y=np.ones(60), predictive=Samples(np.zeros((60, 5)))), id="equal draws"),
-        pytest.param(Predictions(y=1e45 * np.arange(60.0), predictive=Gaussian(np.zeros(60), np.ones(60))), id="far"),
+        pytest.param(
+            Predictions(y=np.ones(60), predictive=Samples(np.zeros((60, 5)))), id="equal draws", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            Predictions(y=1e45 * np.arange(60.0), predictive=Gaussian(np.zeros(60), np.ones(60))),
+            id="far",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_pages_of_rows_that_do_not_vary_are_quiet(tmp_path, visit, rows):
