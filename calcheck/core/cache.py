@@ -48,26 +48,19 @@ def cached(
         owned = {id(_whole(array)) for array in _arrays(owner)}  # its owner holds these anyway
         sizes = {id(array): array.nbytes for array in map(_whole, _arrays(result)) if id(array) not in owned}
         known[key] = _Kept(result, sum(sizes.values()))
-        _checked(known[key].nbytes)
+        _evict_lru(known[key].nbytes)
         return result
 
     return remembered
 
 
-def _checked(nbytes: int) -> None:
-    """Evict entries when a sixteenth of the limit was added: thousands of small results are added in sequence."""
+def _evict_lru(added: int) -> None:
+    """Evict the least recently used entries until the cache is within its limit, once a sixteenth of it was added."""
     global _unchecked  # noqa: PLW0603 - of the cache, which is global
-    _unchecked += nbytes
-    if _unchecked > KEPT_BYTES // 16:
-        _unchecked = 0
-        _evict_lru()
-
-
-def _evict_lru() -> None:
-    """Evict the least recently used entries until the cache is within its limit."""
-    total = sum(each.nbytes for known in _known.values() for each in known.values())
-    if total <= KEPT_BYTES:
+    _unchecked += added
+    if _unchecked <= KEPT_BYTES // 16:
         return
+    _unchecked, total = 0, sum(each.nbytes for known in _known.values() for each in known.values())
     entries = [(each, key, known) for known in _known.values() for key, each in known.items() if each.nbytes]
     for each, key, known in sorted(entries, key=lambda entry: entry[0].used):
         if total <= KEPT_BYTES:

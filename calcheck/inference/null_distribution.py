@@ -140,12 +140,7 @@ class NullSimulator:
 
 def batch_replicates(batch: Predictions, count: int, run: Run) -> Iterator[Predictions]:
     """Yield ``count`` replicates of a batch; the targets of a row do not depend on its batch."""
-    if batch.y is None or batch.predictive is None:
-        return
-    rng, size = RowRandom(batch_row_keys(batch, replicate_seed(run))), max(1, run.limits.block_targets // len(batch))
-    for start in range(0, count, size):
-        for y, predictive in batch.predictive.replicates(batch.y, rng, range(count)[start : start + size]):
-            yield batch.with_targets(y, predictive)
+    yield from NullSimulator(batch, run, numbers=range(count), keys=batch_row_keys(batch, replicate_seed(run)))
 
 
 @cached

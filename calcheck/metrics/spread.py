@@ -270,8 +270,12 @@ class ValidBinsMetric(BinnedMetric):
         """Return the statistic of a bin from its column means."""
 
     def evaluate(self, fit: Binning, source: Source, run: Run) -> RowResults:
-        columns, reference = self.bin_means(source.predictions())
-        return binned_validity.share_of_valid_bins(fit, columns, self.bin_statistic, reference, run, stage="resamples")
+        rows = source.predictions()
+        columns, reference = self.bin_means(rows)
+        variances = _variances(fit, zscores.z_scores(rows)) if "z2" in columns else None
+        return binned_validity.share_of_valid_bins(
+            fit, columns, self.bin_statistic, reference, run, stage="resamples", variances=variances
+        )
 
     def quick_statistic(self, fit: Binning, source: Source, run: Run) -> float:
         """Return the share of valid bins by ABC intervals, which need no resamples."""
@@ -330,22 +334,14 @@ class Lzms(ValidBinsMetric):
             raise DataError(unknown)
         return {"z2": zscores.z_scores(rows) ** 2}, 1.0
 
-    def evaluate(self, fit: Binning, source: Source, run: Run) -> RowResults:
-        rows = source.predictions()
-        columns, reference = self.bin_means(rows)
-        variances = _variances(fit, rows)
-        return binned_validity.share_of_valid_bins(
-            fit, columns, self.bin_statistic, reference, run, stage="resamples", variances=variances
-        )
-
     @staticmethod
     def bin_statistic(means: Mapping[str, Values]) -> Values:
         return means["z2"]
 
 
-def _variances(bins: Binning, rows: Predictions) -> list[float | None]:
+def _variances(bins: Binning, z: Values) -> list[float | None]:
     """Return the variance of z in each bin; None for an empty bin."""
-    z, counts = zscores.z_scores(rows), bins.sums(None)
+    counts = bins.sums(None)
     with np.errstate(invalid="ignore", divide="ignore"):
         variances = bins.sums(z**2) / counts - (bins.sums(z) / counts) ** 2
     return [float(variance) if count else None for variance, count in zip(variances, counts, strict=True)]
