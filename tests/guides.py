@@ -1,13 +1,16 @@
 """Run the commands and scripts whose output is shown in README.md and in the guides; cog calls these functions."""
 
+import contextlib
 import functools
 import hashlib
+import io
 import os
 import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).parents[1]
 GUIDES = ROOT / "calcheck" / "guides"
@@ -65,13 +68,27 @@ def script(path: str, language: str = "text") -> str:
 
 
 def _output(command: list[str], folder: Path, exit_code: int) -> list[str]:
-    """Run a command of calcheck and return the lines that it prints; its exit code must be the expected one."""
-    run = subprocess.run(
-        [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=folder, env=ENVIRONMENT
-    )
-    if run.returncode != exit_code:
-        raise RuntimeError(f"exit code {run.returncode} of {shlex.join(command)}, not {exit_code}: {run.stderr}")
-    return run.stdout.strip().splitlines()
+    """Run a command of calcheck in this process and return the lines that it prints; its exit code must be as expected.
+
+    A process of its own would import the program again for each command.
+    """
+    from calcheck.cli import main
+
+    shown, said, code = io.StringIO(), io.StringIO(), None
+    with (
+        contextlib.chdir(folder),
+        mock.patch.dict(os.environ, ENVIRONMENT, clear=True),
+        mock.patch.object(sys, "argv", command),
+        contextlib.redirect_stdout(shown),
+        contextlib.redirect_stderr(said),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+    if code != exit_code:
+        raise RuntimeError(f"exit code {code} of {shlex.join(command)}, not {exit_code}: {said.getvalue()}")
+    return shown.getvalue().strip().splitlines()
 
 
 def _block(language: str, lines: list[str]) -> str:
