@@ -8,7 +8,7 @@ from typing import Any
 from calcheck.conclusion import Key, combine
 from calcheck.conclusion.decision import Estimate
 from calcheck.conclusion.effects import correlation_text
-from calcheck.core.text import format_p
+from calcheck.core.text import p_text
 from calcheck.evaluation import Answer, Evaluated, Fitted, PlaceSink, ReportRequest, Sink, evaluate, topics_of
 from calcheck.execution.run import Run
 from calcheck.inference.p_values_and_verdicts import topic_p_values
@@ -89,7 +89,7 @@ def _correlation(
     estimate = Estimate("correlation", worst.value, worst.low, worst.high, p)
     targets = [names[place] for place in worst.targets]
     text = correlation_text(targets, worst.side, estimate, worst.observed, worst.predicted)
-    text += f" (p {format_p(p)})" if p is not None and rejects(p, request.run.confidence) else ""
+    text += f" ({p_text(p)})" if p is not None and rejects(p, request.run.confidence) else ""
     effect = Effect(topic="correlation", value=worst.value, low=worst.low, high=worst.high, p=p, text=text)
     return effect, (min(each.low for each in pairs), max(each.high for each in pairs))
 

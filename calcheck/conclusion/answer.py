@@ -7,7 +7,7 @@ from typing import Any
 
 from calcheck.conclusion.decision import Estimate, decide, is_inside, is_wrong, rows_needed
 from calcheck.conclusion.effects import SCALE, WIDTH, Key, Measured
-from calcheck.core.text import format_p
+from calcheck.core.text import p_text
 from calcheck.reports import Report, Result, Skipped
 from calcheck.reports.conclusion import Answered, Conclusion, Effect, OutputConclusion
 
@@ -130,5 +130,5 @@ def _together(report: Report) -> list[Effect]:
         return []
     fails = overall.verdict == "fail"
     words = f"fail, led by {overall.leading}" if fails else "do not differ from those of a perfect model"
-    text = f"{len(overall.metrics)} metrics together {words} (p {format_p(overall.p_value)})"
+    text = f"{len(overall.metrics)} metrics together {words} ({p_text(overall.p_value)})"
     return [Effect(topic="others", p=overall.p_value, within=False if fails else None, text=text)]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from calcheck import result_details as details
 from calcheck.conclusion.decision import LOCAL, Estimate, is_inside
-from calcheck.core.text import format_p, percent
+from calcheck.core.text import p_text, percent
 from calcheck.reports import Report, Result
 from calcheck.reports.conclusion import Effect, Kind, Topic, WidthFactor
 
@@ -81,9 +81,9 @@ class Measured(NamedTuple):
             estimate = _estimate(key, each, self.p_values)
             told = self._told(each, estimate, alpha)
             if held and estimate.p is not None and estimate.p <= alpha:
-                told += f"; differs from a perfect model (p {format_p(estimate.p)}), by less than the tolerance"
+                told += f"; differs from a perfect model ({p_text(estimate.p)}), by less than the tolerance"
             elif key[0] not in LOCAL and estimate.p is not None and estimate.p <= alpha:
-                told += f" (p {format_p(estimate.p)})"
+                told += f" ({p_text(estimate.p)})"
             limits = {name: getattr(each, name) for name in LIMITS}
             yield Effect(topic=key[0], kind=key[1], **limits, within=held, p=estimate.p, text=told)
             if each is self.main and len(self.widths) > 1:
@@ -108,7 +108,7 @@ class Measured(NamedTuple):
         if p is not None and shown:
             sizes = (estimate.low, estimate.value)
             least, typical = (f"{100 * size:.2g} %" if is_scale else f"{size:.2g} std" for size in sizes)
-            text = f"{what} are off by at least {least} {words}, typically {typical} (p {format_p(p)})"
+            text = f"{what} are off by at least {least} {words}, typically {typical} ({p_text(p)})"
         return text + self._ranking(shown=shown) if key == ("ranking", "scale") else text
 
     def _shape(self, main: Result, tolerance: float) -> Effect:
@@ -275,7 +275,7 @@ def _interval(found: Estimate) -> str:
 
 
 def _factor(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{value:.3f}" if value < 10 else f"{value:.3g}"  # noqa: PLR2004 - digits
+    return "∞" if math.isinf(value) else f"{value:.2f}" if value < 10 else f"{value:.3g}"  # noqa: PLR2004 - digits
 
 
 def _relative(factor: float) -> str:

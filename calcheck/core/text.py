@@ -74,16 +74,18 @@ def exponential(logarithm: float) -> str:
     return f"{float(mantissa):g}e{int(power) + int(carried):+d}"
 
 
-format_p = "{:.2g}".format  # A p-value with two significant digits, as tables show it
+def format_p(p: float) -> str:
+    """Return a p-value as tables show it; 199 replicates, the default, do not resolve smaller ones than 0.01.
+
+    >>> format_p(0.0421), format_p(0.005)
+    ('0.042', '< 0.01')
+    """
+    return "< 0.01" if p < 0.01 else f"{p:.2g}"  # noqa: PLR2004 - see above
 
 
 def p_text(p: float) -> str:
-    """Return a p-value for a sentence; 199 replicates, the default, do not resolve smaller ones than 0.01.
-
-    >>> p_text(0.0421), p_text(0.005)
-    ('p 0.042', 'p < 0.01')
-    """
-    return "p < 0.01" if p < 0.01 else f"p {format_p(p)}"  # noqa: PLR2004 - see above
+    """Return a p-value for a sentence."""
+    return f"p {format_p(p)}"
 
 
 def percent(share: float, digits: int = 0) -> str:

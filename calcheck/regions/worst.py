@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from calcheck.core.lazy_inputs import blocks, load, take
-from calcheck.core.text import format_p
+from calcheck.core.text import p_text
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import Predictions, row_keys
 from calcheck.regions.partition import Partition, filter_options, label_of, shortest_number
@@ -328,14 +328,24 @@ def _ends(values: Values, inside: Mask) -> Ends:
 
 def describe_region(region: WorstRegion, n: int) -> str:
     """Return the sentence about the worst region of n rows."""
-    numbers = region.value, region.low, region.high, region.other_value
-    value, low, high, other = (None if each is None else f"{each:.2f}" for each in numbers)
-    if value is None:
+    is_below = region.level is None and region.direction != "predictions-too-low"
+    inside = _with_limits(region.value, region.low, region.high, -1 if is_below else 1)
+    other = _with_limits(region.other_value, region.other_low, region.other_high, -1 if is_below else 1)
+    if not inside:
         what = region.direction.replace("-", " ")
     elif region.level is not None:
-        what = f"{value} times as wide would be right ({low} to {high or '∞'}), elsewhere {other}"
+        what = f"{inside} times as wide would be right"
     else:
-        side = "above" if region.direction == "predictions-too-low" else "below"
-        size = value.removeprefix("-")
-        what = f"targets are {size} predicted standard deviations {side} the predictions, elsewhere {other}"
-    return f"{region.where} ({region.rows:,} of {n:,} rows): {what}; p {format_p(region.p_value)}"
+        what = f"targets are {inside} predicted standard deviations {'below' if is_below else 'above'} the predictions"
+    elsewhere = f", elsewhere {other}" if inside and other else ""
+    return f"{region.where} ({region.rows:,} of {n:,} rows): {what}{elsewhere}; {p_text(region.p_value)}"
+
+
+def _with_limits(value: float | None, low: float | None, high: float | None, sign: int) -> str:
+    """Return a number with its interval; an empty string if it has none, or is outside."""
+    if value is None or low is high is None:
+        return ""
+    limits = sorted((sign * (-np.inf if low is None else low), sign * (np.inf if high is None else high)))
+    if not limits[0] <= sign * value <= limits[1]:
+        return ""
+    return f"{sign * value:.2f} ({limits[0]:.2f} to {limits[1]:.2f})".replace("inf", "∞")

@@ -219,7 +219,7 @@ def group_table(results: Sequence[Result]) -> Table:
 
 def _row(result: Result) -> tuple[Cell, ...]:
     judged: Emphasis = "strong" if result.verdict != "none" else "none"
-    texts = (words.interval(result), words.short(result.reference), words.p_value(result), adjusted(result))
+    texts = (words.interval(result), words.number(result.reference), words.p_value(result), adjusted(result))
     return (
         *row_of(str(result.slice["group"]), f"{result.slice['rows']:,}"),
         Cell(words.name_with_unit(result)),
@@ -473,8 +473,8 @@ def _overview_row(result: Result, subset: Sequence[str], *, changes: bool) -> tu
     return (
         *row_of(result.metric, *(str(result.slice.get(name, "")) for name in subset)),
         Cell(words.number(result.number), "strong", _deviation(result)),
-        *(row_of(words.short(result.details.get("change"))) if changes else ()),
-        *row_of(words.interval(result), words.short(result.reference), _zeta(result), words.p_value(result)),
+        *(row_of(words.number(result.details.get("change"))) if changes else ()),
+        *row_of(words.interval(result), words.number(result.reference), _zeta(result), words.p_value(result)),
         Cell(result.verdict, result.verdict, f", {result.direction.replace('-', ' ')}" if result.direction else ""),
     )
 
@@ -482,11 +482,11 @@ def _overview_row(result: Result, subset: Sequence[str], *, changes: bool) -> tu
 def _deviation(result: Result) -> str:
     """Return the standard deviation over trials, if there are trials."""
     deviation = result.details.get("deviation")
-    return "" if deviation is None else f" ± {words.short(deviation)}"
+    return "" if deviation is None else f" ± {words.number(deviation)}"
 
 
 def _zeta(result: Result) -> str:
-    return words.short(None) if result.zeta is None else f"{result.zeta:.2f}"
+    return words.number(None) if result.zeta is None else f"{result.zeta:.2f}"
 
 
 def _details(result: Result) -> Iterator[Block]:

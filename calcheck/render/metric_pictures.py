@@ -22,7 +22,7 @@ from calcheck.charts.picture import (
     Points,
     Rule,
 )
-from calcheck.core.text import format_p, percent
+from calcheck.core.text import p_text, percent
 from calcheck.errors import DataError
 from calcheck.render.document import answer
 from calcheck.render.numbers_and_notes import ABSENT, is_withheld, name_with_unit, number, p_value
@@ -242,7 +242,7 @@ def _with_input_names(curve: Curve, read: Input) -> Curve:
 
 def _titled(text: str, curve: Curve) -> str:
     """Return the title of a panel, with the p-value of its curve."""
-    return text if curve.p_value is None else f"{text}, p {format_p(curve.p_value)}"
+    return text if curve.p_value is None else f"{text}, {p_text(curve.p_value)}"
 
 
 def _bin_sizes(curve: Curve) -> str:

@@ -1,7 +1,8 @@
 """Numbers, and facts and notes of a report in words."""
 
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from calcheck.core.text import format_p
 from calcheck.reports import Gate, Input, Report, Result, Skipped
@@ -14,28 +15,23 @@ ALL_DIGITS_FROM, ALL_DIGITS_TO = 1e3, 1e5
 
 
 def number(value: float | None) -> str:
-    """Return a number with four significant digits.
-
-    >>> number(0.0612345), number(1181.0), number(None), number(float("inf"))
-    ('0.06123', '1181', '–', '∞')
-    """
-    return ABSENT if value is None else f"{value:.4g}".replace("inf", "∞")
-
-
-def short(value: float | None) -> str:
     """Return a number with three significant digits, and all digits before the decimal point up to 100,000.
 
-    >>> short(0.0612345), short(1181.4), short(None)
-    ('0.0612', '1181', '–')
+    >>> number(0.0612345), number(1181.4), number(None), number(float("inf"))
+    ('0.0612', '1181', '–', '∞')
     """
     if value is None:
         return ABSENT
-    return f"{value:.0f}" if ALL_DIGITS_FROM <= abs(value) < ALL_DIGITS_TO else f"{value:.3g}"
+    digits = ".0f" if ALL_DIGITS_FROM <= abs(value) < ALL_DIGITS_TO else ".3g"
+    return f"{value:{digits}}".replace("inf", "∞")
 
 
-def interval(result: Result, limit: Callable[[float | None], str] = short) -> str:
-    """Return the interval of a result, with its limits by a function."""
-    return ABSENT if result.low is None else f"[{limit(result.low)}, {limit(result.high)}]"
+def interval(result: Result) -> str:
+    """Return the interval of a result; none that does not contain the value."""
+    value, low, high = result.value, result.low, result.high
+    if low is None or value is None or not low <= value <= (math.inf if high is None else high):
+        return ABSENT
+    return f"[{number(low)}, {number(high)}]"
 
 
 def p_value(result: Result) -> str:

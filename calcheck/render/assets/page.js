@@ -95,13 +95,16 @@
 
   /* Regions of a map. */
 
-  const shown = (number) => {
-    const rounded = Number(number.toPrecision(4));
-    const size = Math.abs(rounded);
-    if (size === 0 || (size >= 1e-4 && size < 1e4)) return String(rounded);
-    const [digits, power] = rounded.toExponential().split("e");
-    return `${digits}e${power[0]}${power.slice(1).padStart(2, "0")}`;
+  const rounded = (number, digits) => {
+    const near = Number(number.toPrecision(digits));
+    const size = Math.abs(near);
+    if (size === 0 || (size >= 1e-4 && size < 10 ** digits)) return String(near);
+    const [mantissa, power] = near.toExponential().split("e");
+    return `${mantissa}e${power[0]}${power.slice(1).padStart(2, "0")}`;
   };
+  const edgeText = (number) => rounded(number, 4);
+  const shown = (number) =>
+    Math.abs(number) >= 1e3 && Math.abs(number) < 1e5 ? number.toFixed(0) : rounded(number, 3);
 
   const addUp = (columns, chosen) => {
     const sums = {};
@@ -123,7 +126,7 @@
     });
 
   const rangeName = ({ name, edges }, first, last) => {
-    const [low, high] = [edges[first], edges[last + 1]].map(shown);
+    const [low, high] = [edges[first], edges[last + 1]].map(edgeText);
     const end = edges.length - 2;
     if (first > last) return `no ${name}`;
     if (first === 0 && last === end) return "";

@@ -1,12 +1,12 @@
 """Comparisons, and changes between two reports, as documents."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calcheck.models.report_difference import Change, Diff, Unmatched
 from calcheck.render import document
-from calcheck.render.numbers_and_notes import ABSENT, interval, number, p_value, short, skipped_notes, unit
+from calcheck.render.numbers_and_notes import ABSENT, interval, number, p_value, skipped_notes, unit
 from calcheck.reports import Report, Result
 
 RANKS: dict[int, document.Emphasis] = {1: "best", 2: "second"}
@@ -24,7 +24,7 @@ def comparison_screen(report: Report) -> Iterator[document.Block]:
     yield document.source(report.input)
     yield from _answer(report)
     rows = tuple(
-        (document.Cell(with_dataset(results[0], name)), *(_value(each, short) for each in results))
+        (document.Cell(with_dataset(results[0], name)), *(_value(each) for each in results))
         for (_, name), results in _by_metric(report).items()
     )
     columns = (document.Column("metric"), *(document.Column(model, "right") for model in _models(report)))
@@ -52,7 +52,7 @@ def comparison_blocks(report: Report) -> Iterator[document.Block]:
         for (dataset, name), results in by_metric.items()
     ]
     rows = [
-        (document.Cell(model), *(_value(result, number) for result in own))
+        (document.Cell(model), *(_value(result) for result in own))
         for model, *own in zip(_models(report), *by_metric.values(), strict=True)
     ]
     values = document.Table((document.Column("model"), *columns), tuple(rows), overflow="split", keys=1)
@@ -63,10 +63,10 @@ def comparison_blocks(report: Report) -> Iterator[document.Block]:
     yield from document.note_blocks(_notes(report))
 
 
-def _value(result: Result, text: Callable[[float | None], str]) -> document.Cell:
+def _value(result: Result) -> document.Cell:
     deviation = result.details.get("deviation")
-    after = "" if deviation is None else f" ({short(deviation)})"
-    return document.Cell(text(result.number), RANKS.get(result.details.get("rank", 0), ""), after)
+    after = "" if deviation is None else f" ({number(deviation)})"
+    return document.Cell(number(result.number), RANKS.get(result.details.get("rank", 0), ""), after)
 
 
 def _parts(results: Sequence[Result]) -> document.Table:
@@ -86,7 +86,7 @@ def _differences(report: Report) -> document.Table:
     rows = []
     for result in found:
         models = with_dataset(result, f"{model_of(result)} − {result.slice['minus']}")
-        values = (number(result.number), interval(result, number), p_value(result))
+        values = (number(result.number), interval(result), p_value(result))
         rows.append(document.row_of(models, difference_name(result), *values))
     numbers = (document.Column(name, "right") for name in ("value", "interval", "p"))
     columns = (document.Column("difference"), document.Column("metric"), *numbers)
@@ -213,7 +213,7 @@ def diff_blocks(diff: Diff) -> Iterator[document.Block]:
 
 def _row(change: Change) -> tuple[document.Cell, ...]:
     """Return the cells of a change: values, absolute and relative change, whether in the old interval, verdicts."""
-    by = ABSENT if change.change is None else f"{change.change:+.4g}"
+    by = ABSENT if change.change is None else f"{change.change:+.3g}"
     relative = ABSENT if change.relative is None else f"{PERCENT * change.relative:+.3g} %"
     inside = {None: ABSENT, True: "yes", False: "no"}[change.inside]
     disjoint = ", intervals disjoint" if change.overlap is False else ""

@@ -26,6 +26,7 @@ from calcheck.render import document as documents
 from calcheck.render import page
 from calcheck.render.metric_pictures import answer_picture, metric_picture
 from calcheck.render.numbers_and_notes import ABSENT, describe_input, notes, number, reasons
+from calcheck.render.screen import screen_answer
 from calcheck.reports import Report
 from calcheck.statistics.curves import FEW_ROWS, RowIntervals, row_intervals
 from calcheck.studies.page.picture import (
@@ -238,7 +239,7 @@ def _answer(model: ModelReport) -> Iterator[page.PageBlock]:
     if report.conclusion is None:
         return
     told = documents.with_region(documents.answer(report.conclusion), report)
-    yield replace(told, effects=(), commands=())
+    yield replace(told, answer=screen_answer(report, report.conclusion).answer, effects=(), commands=())
     picture = None if report.outputs else answer_picture(report)
     places = tuple(each for each in told.effects if each[0] == "where")
     rest = replace(told, question="", effects=places)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from calcheck.render import document
-from calcheck.render.numbers_and_notes import ABSENT, interval, name_with_unit, notes, number, p_value, short
+from calcheck.render.numbers_and_notes import ABSENT, interval, name_with_unit, notes, number, p_value
 from calcheck.reports import Report, Result
 
 NONE = "none"
@@ -121,7 +121,7 @@ def _stages(results: Sequence[Result], rows: str) -> document.Table:
                 else (document.Cell(number(each.number), "strong"), document.Cell(each.verdict, each.verdict))
             )
         last = found[-1]
-        cells.append((*row, document.Cell(short(None if last is None else last.reference))))
+        cells.append((*row, document.Cell(number(None if last is None else last.reference))))
     columns = (
         document.Column("metric"),
         *(column for stage in stages for column in (document.Column(stage, "right"), document.Column("verdict"))),

@@ -463,7 +463,7 @@ def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
     ]
     outside = [each.slice["removed"] for each in found if _outside(each.value, first)]
     if outside and not _outside(first.value, first):
-        limits = f"[{first.low:.4g}, {first.high:.4g}]"
+        limits = f"[{first.low:.3g}, {first.high:.3g}]"
         text = f"leaves its interval for all rows, {limits}, when {outside[0]} of the rows are removed"
         notes.insert(0, Message("outside-interval", text))
     return [replace(found[0], warnings=(*found[0].warnings, *notes[:2])), *found[1:]]

@@ -13,7 +13,7 @@ import numpy as np
 from calcheck.conclusion import unjudged_conclusion
 from calcheck.core import __version__
 from calcheck.core.filter_conditions import Condition
-from calcheck.core.text import format_p
+from calcheck.core.text import p_text
 from calcheck.dependence.clusters import noticed_effect
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import TOLERANCE, data_warnings, fitted_metric
@@ -150,8 +150,8 @@ class TreeSearch:
         count = f"{len(self.largest) - 1:,} trees of a perfect model"
         if rejects(self.p_value, self.searched.run.confidence):
             return concluded(with_p_values(fault_effects(results, self.searched.tolerance), results, count))
-        p = format_p(self.p_value)
-        text = f"no node of a tree differs from a perfect model by more than chance: p = {p} over {count}"
+        p = p_text(self.p_value)
+        text = f"no node of a tree differs from a perfect model by more than chance: {p} over {count}"
         return Conclusion(answer="yes", effects=(Effect(topic="where", within=True, text=text),))
 
 
@@ -248,8 +248,8 @@ class RegionSearch:
         if rejects(first.p_value, self.run.confidence):
             return concluded(with_p_values(fault_effects(results, self.searched.tolerance), results, count))
         label = first.slice["group"]
-        text = f"no region differs from a perfect model by more than chance: {label} deviates most of {count}, p = "
-        effects = [Effect(topic="where", within=True, text=f"{text}{format_p(first.p_value)}")]
+        text = f"no region differs from a perfect model by more than chance: {label} deviates most of {count}, "
+        effects = [Effect(topic="where", within=True, text=f"{text}{p_text(first.p_value)}")]
         rows, half, nearly = self._detectable().values()
         if half is not None:
             sizes = f"uncertainties {half:.3g} times too small in {rows:,} rows would be found in half of all files"
@@ -268,7 +268,7 @@ def with_p_values(effects: Sequence[Effect], results: Sequence[Result], count: s
         if result.verdict == "fail" and result.p_value_adjusted is not None:
             p_values.setdefault(str(result.slice["group"]), result.p_value_adjusted)
     return tuple(
-        replace(effect, text=f"{effect.text}; p = {format_p(p_value)} over {count}")
+        replace(effect, text=f"{effect.text}; {p_text(p_value)} over {count}")
         for effect, p_value in zip(effects, p_values.values(), strict=True)
     )
 

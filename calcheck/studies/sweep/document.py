@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 from calcheck.render.document import Block, Cell, Column, Table, marks_in, note_blocks, row_of, source
-from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number, short
+from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number
 from calcheck.reports import Report, Result
 
 RANKED = 3  # minimum number of models for which Kendall's tau is shown
@@ -71,5 +71,5 @@ def _default(result: Result, name: str) -> str:
 def _cell(result: Result) -> Cell:
     """Return a value, marked if it is the best, with its standard deviation over random subsets or trials."""
     deviation = result.details.get("deviation")
-    after = "" if deviation is None else f" ± {short(deviation)}"
+    after = "" if deviation is None else f" ± {number(deviation)}"
     return Cell(number(result.number), "best" if result.details.get("rank") == 1 else "", after)

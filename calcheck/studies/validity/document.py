@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from calcheck.render.document import Block, Cell, Column, Legend, Paragraph, Table, row_of, source
-from calcheck.render.numbers_and_notes import describe_input, interval, number, short
+from calcheck.render.numbers_and_notes import describe_input, interval, number
 from calcheck.reports import Report
 
 LEGEND = (
@@ -20,7 +20,7 @@ def validity_blocks(report: Report) -> Iterator[Block]:
         (
             *row_of(result.metric, *map(str, result.slice.values())),
             Cell(number(result.number), "strong"),
-            *row_of(interval(result), short(result.reference)),
+            *row_of(interval(result), number(result.reference)),
             Cell(result.verdict, result.verdict),
         )
         for result in report.results

@@ -73,13 +73,13 @@ def expected_table(parts, rows):
     return {
         "rows": [f"{n:,}", "–", "–"],
         "coverage of 90 % intervals": [
-            f"{coverage:.4g}",
-            f"{inside[0]:.4g} to {inside[1]:.4g}",
+            f"{coverage:.3g}",
+            f"{inside[0]:.3g} to {inside[1]:.3g}",
             "too narrow" if coverage < inside[0] else "too wide" if coverage > inside[1] else "inside",
         ],
         "mean squared z-score": [
-            f"{squares:.4g}",
-            f"{low[0]:.4g} to {high[0]:.4g}",
+            f"{squares:.3g}",
+            f"{low[0]:.3g} to {high[0]:.3g}",
             "too wide" if squares < low else "too narrow" if squares > high else "inside",
         ],
     }
@@ -230,6 +230,9 @@ def test_the_first_screen_has_the_answer_its_picture_where_and_what_to_do(page, 
     boxes = [each.bounding_box() for each in parts]
     assert all(box["y"] + box["height"] <= 800 for box in boxes)
     assert boxes[0]["height"] > 30
+    assert re.match(
+        r"NO: (off by ≥ \d+ %|too narrow, ×[\d.]+ \()", shown.locator("#answer .answer span").first.inner_text()
+    )
     assert boxes[0]["y"] < boxes[1]["y"]
     assert shown.locator("#answer dt").first.inner_text() == "where"
     assert re.match(r"\d+ \w+ \d{4} · .*3,000 rows · .*SHA-256 \w{12}", shown.locator(".about").inner_text())
@@ -251,6 +254,8 @@ def test_narrow_pages_have_legible_charts_and_tables_of_metric_value_and_verdict
         "value",
         "verdict",
     ]
+    for table in ("#metrics table", ".region table"):
+        assert shown.locator(table).first.evaluate("each => each.scrollWidth <= each.clientWidth"), table
     assert shown.locator("#how svg").first.evaluate("each => getComputedStyle(each).filter").startswith("invert")
 
 
