@@ -50,11 +50,13 @@ def _option_hint(error: Any) -> str:
         name: {flag for option in command.options() for flag in option.flags}
         for name, command in error.ctx.find_root().command.commands.items()
     }
-    if commands := [name for name, flags in flags_of.items() if error.option_name in flags]:
-        return f"{error.ctx.command_path} does not take it; these commands do: {', '.join(commands)}"
     flags = {flag.lstrip("-"): flag for parameter in error.ctx.command.params for flag in parameter.opts}
-    if near := nearest_word(error.option_name.lstrip("-"), flags):
+    near = nearest_word(error.option_name.lstrip("-"), flags)
+    commands = [name for name, flags in flags_of.items() if error.option_name in flags]
+    if near and (not commands or near.startswith(error.option_name.lstrip("-"))):
         return f"Did you mean {flags[near]}?"
+    if commands:
+        return f"{error.ctx.command_path} does not take it; these commands do: {', '.join(commands)}"
     return f"{error.ctx.command_path} --help lists the options"
 
 

@@ -1,7 +1,10 @@
 """The roles of columns, inferred from their names."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from shlex import quote
+from string import digits
 from typing import Literal
 
 import pyarrow as pa
@@ -33,6 +36,7 @@ KEY_COLUMNS = frozenset(
         *("group", "cluster", "batch", "scene", "scan", "image", "molecule", "scaffold"),
     )
 )  # Names of columns of keys, also with _id, _name or _number at the end
+FEWEST_DRAWS = 3  # Minimum number of numbered columns that may be draws
 ENDS = ("_id", "_name", "_number", "id")
 OBSERVED = ("target", "obs", "observed", "observation", "measured", "measurement")
 UNCERTAIN = ("err", "error", "unc", "uncertainty", "sigma", "std", "sd", "stderr", "noise")
@@ -384,7 +388,9 @@ def _unrecognized(columns: ColumnIndex, options: ColumnOptions) -> str:
     if not options.names_form and (unclear := naming_schemes.unclear_spreads(columns.free)):
         return f"{naming_schemes.ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.listed_names()})"
     draws = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]
-    draw_hint = f" If {draws[0]!r} holds draws of y, pass --samples {draws[0]}" if len(draws) == 1 else ""
+    stems = Counter(name.rstrip(digits) for name in columns.free if name[-1:].isdigit())
+    draws += [f"{stem}*" for stem, count in stems.items() if stem and count >= FEWEST_DRAWS]
+    draw_hint = f" If {draws[0]!r} holds draws of y, pass --samples {quote(draws[0])}" if len(draws) == 1 else ""
     return (
         "no columns were recognized as predictions. Pass --mean and --std, --samples, --quantiles, or --dist"
         f" (columns: {columns.listed_names()}).{draw_hint}"

@@ -154,7 +154,7 @@ class Scale(Step):
         return rows.distributions().load().rescale(np.zeros(n), np.full(n, self.factor))
 
     def describe(self) -> str:
-        return f"uncertainties × {self.factor:.3g}, the root mean squared z-score"
+        return f"uncertainties × {self.factor:.4g}, the root mean squared z-score"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,8 +171,8 @@ class ShiftScale(Step):
         return predictive.rescale(self.shift * predictive.spread(), np.full(len(rows), self.factor))
 
     def describe(self) -> str:
-        scaled = f"uncertainties × {self.factor:.3g}"
-        return f"predictions {self.shift:+.3g} uncertainties, {scaled}" if self.shift else scaled
+        scaled = f"uncertainties × {self.factor:.4g}"
+        return f"predictions {self.shift:+.4g} uncertainties, {scaled}" if self.shift else scaled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +235,7 @@ class Local(_Regression):
     def describe(self) -> str:
         if [feature.kind for feature in self.features] == ["deviation"]:
             constant, slope = self.coefficients
-            return f"uncertainties to the power {1 + slope / 2:.3g}, × {np.exp(constant / 2):.3g}"
+            return f"uncertainties to the power {1 + slope / 2:.4g}, × {np.exp(constant / 2):.4g}"
         return f"uncertainties scaled by {self._names}"
 
     def curves(self) -> list[StepCurve]:
@@ -289,7 +289,7 @@ class BinScaling(Step):
 
     def describe(self) -> str:
         low, high = min(self.factors), max(self.factors)
-        return f"uncertainties × {low:.3g} to {high:.3g} in {len(self.factors)} bins of their size"
+        return f"uncertainties × {low:.4g} to {high:.4g} in {len(self.factors)} bins of their size"
 
     def curves(self) -> list[StepCurve]:
         if not self.edges:

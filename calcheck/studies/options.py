@@ -8,7 +8,15 @@ from calcheck.errors import OptionError
 from calcheck.execution import run
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.object_store import TIMEOUT_SECONDS
-from calcheck.options import Argument, NotNegative, flag_of, group, option, require_positive_option
+from calcheck.options import (
+    Argument,
+    NotNegative,
+    flag_of,
+    group,
+    option,
+    require_positive_option,
+    share_suggestion,
+)
 from calcheck.render import format_names
 
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf", "excel"]
@@ -130,6 +138,9 @@ class ReportOptions(AnyReportOptions):
     format: str = option("Format of the report.", "table", choices=format_names("report"), common=True)
 
 
+MOST_TOLERATED = 4  # A factor of 5; larger numbers are meant as percent
+
+
 @dataclass(frozen=True)
 class ToleranceOptions:
     """Options for errors that do not matter."""
@@ -142,6 +153,9 @@ class ToleranceOptions:
 
     def __post_init__(self) -> None:
         require_positive_option("tolerance", self.tolerance)
+        if self.tolerance > MOST_TOLERATED:
+            hint = share_suggestion(self.tolerance)
+            raise OptionError(f"--tolerance must be at most {MOST_TOLERATED}, got {self.tolerance:g}{hint}")
 
 
 @dataclass(frozen=True)

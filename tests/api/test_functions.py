@@ -648,7 +648,7 @@ def test_html_is_escaped(frame):
 def test_html_shows_the_cells_of_the_report(frame):
     report = calcheck.evaluate(frame, ["zms", "crps"], replicates=39)
     html = report._repr_html_()
-    assert f"{report.results[0].value:.4g}</span></td>" in html
+    assert f"{report.results[0].value:.3g}</span></td>" in html
     assert '<span class="fail">fail</span>' in html
     assert "60 rows · gaussian (y, mean, std)" in html
     assert '<dd class="line">×' in html

@@ -150,7 +150,7 @@ def test_a_trend_shows_the_file_with_impossible_targets():
     ]
     assert [each.details.get("change") for each in report.results] == [None, 0, 0]
     cells = [[cell.text for cell in row] for row in overview(report.results).rows]
-    assert [row[2] for row in cells] == ["∞", *(f"{each.value:.4g}" for each in report.results[1:])]
+    assert [row[2] for row in cells] == ["∞", *(f"{each.value:.3g}" for each in report.results[1:])]
 
 
 @pytest.mark.parametrize(("rule", "passed"), [("nll > 3", False), ("nll < 3", True), ("nll.value >= 1e300", False)])

@@ -39,7 +39,7 @@ def test_a_picture_has_title_expectation_and_units(calcheck, file, tmp_path):
     value = json.loads(calcheck("crps", file, "--plot", path, "--format", "json", *FEW).out)["results"][0]["value"]
     shown = texts(path)
     assert shown.count("crps [y]") == 1
-    assert any(each.startswith(f"crps [y]: {value:.4g}, expected ") for each in shown)
+    assert any(each.startswith(f"crps [y]: {value:.3g}, expected ") for each in shown)
     assert any("right model" in each for each in shown)
     assert {"95 % of perfect models", "observed", "predicted standard deviation [y]"} <= set(shown)
 

@@ -185,7 +185,7 @@ def test_a_region_is_found_and_its_filter_selects_its_rows(sliced, calcheck, pre
     selection = shlex.split(first["slice"]["filter"])
     (alone,) = json.loads(calcheck("zms", preds, *selection, "--no-null", "--format", "json").out)["results"]
     assert_allclose(first["value"], alone["value"], rtol=1e-12)
-    assert f"p = 0.005 over {report['settings']['regions']:,} regions" in report["conclusion"]["effects"][0]["text"]
+    assert f"p < 0.01 over {report['settings']['regions']:,} regions" in report["conclusion"]["effects"][0]["text"]
     assert report["conclusion"]["next"] == [f"calcheck evaluate {preds} {first['slice']['filter']}"]
 
 
@@ -290,7 +290,7 @@ def test_a_tree_is_printed_as_indented_rules_with_the_verdicts_of_its_leaves(sli
     ended = calcheck("slices", *options, "--resamples", "100", "--table")
     assert "tree of sex, age, day, mean, std" in ended.out
     lines = ended.out.splitlines()
-    assert next(line for line in lines if line.startswith("· sex=f")).split()[3:5] == ["zms", f"{leaf_zms(report):.4g}"]
+    assert next(line for line in lines if line.startswith("· sex=f")).split()[3:5] == ["zms", f"{leaf_zms(report):.3g}"]
     assert any(line.startswith("· sex!=f") and "no fault found" in line for line in lines)
 
 
@@ -302,7 +302,7 @@ def leaf_zms(report):
 
 def test_rules_about_a_search_see_clusters(calcheck, embedded):
     ended = calcheck("check", embedded, "--table", "--replicates", "39", "--fail-on", "slices.min_p < 0.03")
-    assert (ended.code, "of embedding" in ended.out) == (1, True)
+    assert (ended.code, "cluster" in ended.out, "embedding\n" in ended.out) == (1, True, True)
 
 
 def test_the_spread_of_draws_forms_no_groups(calcheck, tmp_path):
