@@ -155,8 +155,9 @@ AT_QUANTILES = Message(
 SHOWN = 3  # Maximum number of invalid rows listed in a message
 SHOWN_NAMES = 12  # Maximum number of names listed in a message
 FLAG = re.compile(
-    r"(?<![\w-])--([a-z][a-z-]*[a-z])(?: (omit|sort|'[^']*'|-?\d[\w.]*\d|\d|[A-Z]+\b|\w+(?==)\S*[^\s.,;:)]))?"
+    r"(?<![\w-])--([a-z][a-z-]*[a-z])(?: (omit|sort|'[^']*'|-?\d[\w.]*\w|\d|[A-Z]+\b|\w+(?==)\S*[^\s.,;:)]))?"
 )  # With its value, if it is a number, in capitals, in quotes, an equation, or a known word
+NUMBER = re.compile(r"-?[\d.]+(?:e-?\d+)?|[XN]")  # Or a letter that stands for one
 WORDS = {
     "table": "to_frame()",
     "format": "to_frame()",
@@ -316,4 +317,4 @@ def _keyword(flag: re.Match[str]) -> str:
     named = WORDS.get(name, f"{field}_" if iskeyword(field) else field)
     if value is None:
         return named
-    return f"{named}={value if value[0] in '-0123456789' or value in ('X', 'N') else repr(value.strip(chr(39)))}"
+    return f"{named}={value if NUMBER.fullmatch(value) else repr(value.strip(chr(39)))}"

@@ -111,18 +111,18 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
         return
     computed = {result.metric for result in report.results}
     effects = {each.topic: each for each in conclusion.effects if each.kind != "bias"}
-    wrong = {topic for topic, each in effects.items() if each.within is False}
+    wrong = {each.topic for each in conclusion.effects if each.within is False}
     if "at-level" in conclusion.qualifiers:
         wrong.add("shape")
     faults, inputs_effect = [topic for topic in BY_TOPIC if topic in wrong], effects.get("inputs")
     yield from _observations(conclusion.effects)
     if any(message.code == "unknown-shape" for result in report.results for message in result.warnings):
         yield "evaluate", ["--error-dist", "normal"]
-    if inputs_effect is not None and "cce" in computed and _is_shown(inputs_effect):
+    if "cce" in computed and any(_is_shown(each) for each in conclusion.effects if each.topic == "inputs"):
         yield "cce", ["--worst", "5"]
     known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
     yield from ((name, []) for name in known[:1])
-    if faults and _has_one_target(source) and report.input.n >= FEWEST_ROWS:
+    if (faults or "inputs" in wrong) and _has_one_target(source) and report.input.n >= FEWEST_ROWS:
         yield "recalibrate", []
     untested = inputs_effect is not None and inputs_effect.value is None
     if untested and not report.input.layout and (inputs := _inputs(source)):

@@ -52,6 +52,7 @@ def recalibration_tables(report: Report) -> Iterator[document.Block]:
 
 
 QUESTION = "Does a correction help?"
+ANSWERS: tuple[tuple[str, document.Emphasis], ...] = (("YES", "pass"), ("NO", "fail"), ("NOT SHOWN", "undecided"))
 
 
 def _relative(difference: float | None, unchanged: float | None) -> str:
@@ -71,8 +72,8 @@ def _answer(report: Report, scores: Sequence[Result]) -> document.Answer:
     else:
         limits = [_relative(each, unchanged) for each in (paired.low, paired.high)]
         change = f"{paired.metric} {_relative(paired.value, unchanged)} ({limits[0]} to {limits[1]}) out of fold"
-        helps = paired.value < 0
-        told = document.Cell("YES" if helps else "NO", "pass" if helps else "fail", f": {method}, {change}")
+        answer, emphasis = ANSWERS[1 if paired.value >= 0 else 2 if (-1.0 if paired.high is None else paired.high) >= 0 else 0]
+        told = document.Cell(answer, emphasis, f": {method}, {change}")
     steps = tuple(("correction", document.Cell(str(text))) for text in report.settings["steps"])
     return document.Answer(QUESTION, told, steps)
 

@@ -1,6 +1,7 @@
 """`calcheck recalibrate`: the choice, files, stored maps and refused options."""
 
 import json
+import re
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -360,3 +361,16 @@ def test_the_score_of_quantiles_is_that_of_the_metric_pinball(recalibrated, calc
     (unchanged,) = values(recalibrated(file), "pinball", method="none")
     stated = json.loads(calcheck("pinball", file, *FEW, "--format", "json").out)["results"][0]["value"]
     assert_allclose(unchanged, stated, rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_correction_whose_interval_contains_no_change_is_not_shown_to_help(calcheck, tmp_path):
+    """Of a model whose standard deviations are 2 % too small, 400 rows do not show that a correction helps."""
+    rng = np.random.default_rng(3)
+    given = write(
+        tmp_path / "a.parquet", {"y": 1.02 * rng.normal(size=400), "mean": np.zeros(400), "std": np.ones(400)}
+    )
+    told = calcheck("recalibrate", given, "--method", "scale").out
+    assert "Does a correction help?  NOT SHOWN: scale, crps " in told
+    interval = re.search(r"crps \S+ % \((\S+) % to\s+(\S+)\s+%\)", told)
+    assert float(interval[1]) < 0 < float(interval[2])
