@@ -515,7 +515,7 @@ def test_python_monitors_frames_and_continues_states(tmp_path):
     assert_allclose(found.monitor.log_e_value, whole.monitor.log_e_value, rtol=1e-12)
     assert found.to_frame()["value"].tolist() == pytest.approx(whole.to_frame()["value"].tolist())
     assert len(whole.pictures()) == 1
-    with pytest.raises(package.OptionError, match=r"window=1D contradicts .*model\.state, which has 7D: omit window"):
+    with pytest.raises(package.OptionError, match=r"window='1D' contradicts .*model\.state, which has 7D: omit window"):
         package.monitor(late, state=state, window="1D")
     for options, message in (
         ({"horizon": 3}, "horizon=3 contradicts .*, which has none: omit horizon"),
