@@ -72,7 +72,8 @@ def _answer(report: Report, scores: Sequence[Result]) -> document.Answer:
     else:
         limits = [_relative(each, unchanged) for each in (paired.low, paired.high)]
         change = f"{paired.metric} {_relative(paired.value, unchanged)} ({limits[0]} to {limits[1]}) out of fold"
-        answer, emphasis = ANSWERS[1 if paired.value >= 0 else 2 if (-1.0 if paired.high is None else paired.high) >= 0 else 0]
+        is_shown = paired.high is None or paired.high < 0
+        answer, emphasis = ANSWERS[1 if paired.value >= 0 else 0 if is_shown else 2]
         told = document.Cell(answer, emphasis, f": {method}, {change}")
     steps = tuple(("correction", document.Cell(str(text))) for text in report.settings["steps"])
     return document.Answer(QUESTION, told, steps)
