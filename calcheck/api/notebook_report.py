@@ -22,7 +22,7 @@ from calcheck.metrics import canonical_name
 from calcheck.predictions import Predictions, Source, with_input_columns
 from calcheck.render import FORMATS, PAGE, formats_of, page, terminal
 from calcheck.render import render as render_as
-from calcheck.render.csv import NUMBERS, metric_lines
+from calcheck.render.data import NUMBERS, metric_lines
 from calcheck.render.document import Document, report_document
 from calcheck.render.html import escape, render, render_fragment
 from calcheck.render.metric_pictures import answer_picture, metric_picture, metric_pictures

@@ -20,11 +20,11 @@ from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.arrow_columns import ReadLimits, keys, sort_keys, to_scalars
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.column_roles import Roles, arrays_of, columns_read, predictive_of
+from calcheck.io.columnar import ParquetTable
 from calcheck.io.crossing import Crossing
 from calcheck.io.files import AnyFile, File, Files, file_named
 from calcheck.io.filters import Places, TableLayout, as_array, as_sequence
 from calcheck.io.join import JoinedColumn, KeyIndex
-from calcheck.io.parquet import ParquetTable
 from calcheck.io.tables import ConcatTable, Table, read_batches
 from calcheck.predictions import Predictions, concat
 from calcheck.typing import AnyArray, Floats, Mask

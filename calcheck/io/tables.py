@@ -1,7 +1,8 @@
-"""Tables of any format, opened and read in batches; cells in text and Excel files; and several files as one table."""
+"""Tables of any format, opened and read in batches; text, JSON and Excel files; and several files as one table."""
 
 import csv as standard_csv
 import io
+import json as standard_json
 import re
 import tokenize
 import zipfile
@@ -12,23 +13,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import csv
+from pyarrow import csv, json
 
 from calcheck.core.text import PROTECTED
 from calcheck.core.validation import require_different
 from calcheck.errors import DataError, FileError, OptionError
-from calcheck.io import array_files, arrow_files
+from calcheck.io import array_files
 from calcheck.io.array_files import ArrayTable
 from calcheck.io.arrow_columns import MAX_BLOCK, MemoryTable, is_text, pc, plain_columns, replace_in_text
+from calcheck.io.columnar import ParquetTable, arrow_table
 from calcheck.io.dataframes import TableInMemory, frame_columns
 from calcheck.io.files import ANY_JSON, TEXT, AnyFile, File, Files, PartitionFile, file_named, suffix_of
-from calcheck.io.json_lines import json_lines_table
-from calcheck.io.parquet import ParquetTable
 
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # numbers with a leading zero stay text
 
@@ -262,12 +262,62 @@ def excel_table(file: File) -> MemoryTable:
     return MemoryTable(pa.Table.from_pandas(frame.set_axis(list(columns), axis="columns"), preserve_index=False))
 
 
+MAX_DEPTH = 32  # Maximum nesting depth; pyarrow crashes at depths of thousands
+ESCAPE, STRING = re.compile(rb"\\.", re.DOTALL), re.compile(rb'"[^"]*"')
+BRACKETS, NO_STRUCTURE = b"[]{}", bytes(set(range(256)) - set(b'[]{}"'))
+STEPS = np.zeros(256, np.int8)
+STEPS[list(BRACKETS)] = 1, -1, 1, -1
+BOM, SPACES = b"\xef\xbb\xbf", 1 << 10  # Byte order mark; bytes searched for the start of an array
+CHUNK = 1 << 22  # Brackets processed at a time
+
+
+def json_lines_table(file: File) -> MemoryTable:
+    """Open a file of JSON records, one per line or in an array; their members are the columns."""
+    content = file.content().removeprefix(BOM)
+    if (found := depth(content)) > MAX_DEPTH:
+        raise DataError(
+            f"objects and lists are nested {found:,} levels deep, at most {MAX_DEPTH} are supported. Write flat records"
+        )
+    if content[:SPACES].lstrip().startswith(b"["):
+        records = standard_json.loads(content, object_pairs_hook=_record)
+        if not records or not all(isinstance(record, dict) for record in records):
+            raise DataError('an array must hold records, [{"y": 1.5, "mean": 1.2, "std": 0.4}, …]')
+        content = "\n".join(map(standard_json.dumps, records)).encode()
+    read = json.ReadOptions(use_threads=False, block_size=min(len(content) + 1, MAX_BLOCK))
+    return MemoryTable(json.read_json(pa.BufferReader(content), read))
+
+
+def _record(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object, unless two have the same name."""
+    record = dict(members)
+    if len(record) < len(members):
+        names = [name for name, _ in members]
+        raise DataError(f"a record holds {next(name for name in names if names.count(name) > 1)!r} twice")
+    return record
+
+
+def depth(content: bytes) -> int:
+    r"""Return the nesting depth of objects and lists in JSON: the largest number of open brackets outside of strings.
+
+    >>> depth(b'{"a": [1, {"b": "[[[["}], "c\\"[": 2}'), depth(b"]]][[{")
+    (3, 3)
+    """
+    bare = STRING.sub(b"", ESCAPE.sub(b"", content).translate(None, NO_STRUCTURE))
+    deepest = level = 0
+    for start in range(0, len(bare), CHUNK):
+        steps = STEPS[np.frombuffer(bare[start : start + CHUNK], np.uint8)]
+        levels = np.concatenate([[level], steps]).cumsum(dtype=np.int64)
+        levels -= np.minimum(np.minimum.accumulate(levels), 0)
+        deepest, level = max(deepest, int(levels.max())), int(levels[-1])
+    return deepest
+
+
 MAX_REASON = 300  # Maximum characters of a library's error message, which may quote the file
 READERS: dict[str, Callable[[File], Table]] = {
     "parquet": ParquetTable,
     "csv": partial(delimited_table, delimiter=","),
     "tsv": partial(delimited_table, delimiter="\t"),
-    "arrow": arrow_files.arrow_table,
+    "arrow": arrow_table,
     "jsonl": json_lines_table,
     "npy": array_files.npy_table,
     "npz": array_files.npz_table,

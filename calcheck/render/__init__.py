@@ -38,15 +38,15 @@ PAGE = "page"  # The format of a page: what a document says, with pictures
 
 FORMATS = {
     "table": Format("terminal.render", separator="\n", suffixes=(".txt",)),
-    "json": Format("json.render_json", data=True, suffixes=(".json",)),
-    "jsonl": Format("json.render_jsonl", data=True, kinds=("report", "rules"), separator="", suffixes=(".jsonl",)),
-    "csv": Format("csv.render_csv", data=True, kinds=("report", "rules"), suffixes=(".csv",)),
+    "json": Format("data.render_json", data=True, suffixes=(".json",)),
+    "jsonl": Format("data.render_jsonl", data=True, kinds=("report", "rules"), separator="", suffixes=(".jsonl",)),
+    "csv": Format("data.render_csv", data=True, kinds=("report", "rules"), suffixes=(".csv",)),
     "markdown": Format("markdown.render", separator="\n", suffixes=(".md", ".markdown")),
     "latex": Format("latex.render", separator="\n", suffixes=(".tex",)),
     PAGE: Format("page.render", suffixes=(".html", ".htm")),
     "html": Format("html.render", suffixes=(".html", ".htm")),
-    "junit": Format("ci.render_junit", data=True, kinds=("rules",), suffixes=(".xml",)),
-    "github": Format("ci.render_github", data=True, kinds=("rules",), suffixes=(".txt",)),
+    "junit": Format("data.render_junit", data=True, kinds=("rules",), suffixes=(".xml",)),
+    "github": Format("data.render_github", data=True, kinds=("rules",), suffixes=(".txt",)),
 }
 """The formats, by their names in ``--format``. A suffix that two formats share selects the first of them."""
 

@@ -13,9 +13,9 @@ from calcheck.charts.drawing import LONGEST_TITLE, PAGE_WIDTH, legend, panel_spe
 from calcheck.charts.image_files import NO_ENGINE, draw_spec, engine_starts, javascript, replaceable, selectable
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Rule
 from calcheck.core.text import embed
+from calcheck.render.data import fields_of
 from calcheck.render.document import Block, Column, Document, Legend, Marks, Table, row_of
 from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
-from calcheck.render.json import fields_of
 from calcheck.render.numbers_and_notes import number
 from calcheck.reports import Report
 

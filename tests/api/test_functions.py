@@ -20,8 +20,8 @@ from calcheck.core.text import extract
 from calcheck.errors import CalcheckError, DataError, OptionError, with_keywords
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.python_arguments import SYNONYMS, ColumnArguments
-from calcheck.render.csv import NUMBERS
-from calcheck.render.json import render_json as to_json
+from calcheck.render.data import NUMBERS
+from calcheck.render.data import render_json as to_json
 from calcheck.reports import Input, Report, Skipped
 
 ROOT = Path(__file__).parents[2]

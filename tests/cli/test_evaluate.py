@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from calcheck.cli.app import COMMANDS
 from calcheck.errors import DataError
 from calcheck.metrics import DEFAULT_METRICS, METRICS
-from calcheck.render.csv import render_csv
+from calcheck.render.data import render_csv
 from calcheck.render.document import Paragraph, report_document
 from calcheck.render.markdown import escape
 from calcheck.render.metric_pictures import report_picture

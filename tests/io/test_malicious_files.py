@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from calcheck import read
 from calcheck.errors import FileError
-from calcheck.io.json_lines import MAX_DEPTH, depth
+from calcheck.io.tables import MAX_DEPTH, depth
 from tests.helpers.files import columns, table, wide, write
 from tests.helpers.malicious_files import as_big_endian, to_stream, write_encrypted
 from tests.helpers.simulations import examples

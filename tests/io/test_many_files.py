@@ -25,7 +25,7 @@ from calcheck.io.column_names import ColumnOptions
 from calcheck.io.file_source import FileSource
 from calcheck.io.files import resolve
 from calcheck.predictions import InMemory
-from calcheck.render.json import render_json
+from calcheck.render.data import render_json
 from calcheck.storage.report_json import read_report
 from tests.helpers.files import columns, limited, table, vector_column, wide, write
 from tests.helpers.schemas import validate

@@ -14,8 +14,8 @@ from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Cut
+from calcheck.render.data import render_json
 from calcheck.render.document import describe_overall, overview
-from calcheck.render.json import render_json
 from calcheck.reports import Overall
 from calcheck.statistics.scores import are_impossible
 from calcheck.streaming.state import accumulate, merge, report_from_state

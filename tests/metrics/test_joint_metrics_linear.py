@@ -10,7 +10,7 @@ from calcheck.evaluation import evaluate
 from calcheck.linalg import gram
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, concat
-from calcheck.render.json import render_json
+from calcheck.render.data import render_json
 from tests.helpers import naive_joint as naive
 from tests.helpers.joint_cases import PLAIN, sampled_case, sampled_rows, scaled, value
 from tests.helpers.shorthand import texts

@@ -14,7 +14,7 @@ from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import HasCurves
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.predictions import InMemory
-from calcheck.render.json import render_json
+from calcheck.render.data import render_json
 from calcheck.render.metric_pictures import EXPECTED, PANELS, answer_picture, metric_picture, metric_pictures
 from calcheck.reports import Curve, Report
 from calcheck.reports.conclusion import Conclusion, Effect, WidthFactor

@@ -12,7 +12,7 @@ from calcheck.errors import FileError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
-from calcheck.render.json import render_json, to_plain
+from calcheck.render.data import render_json, to_plain
 from calcheck.storage.report_json import read_report
 from calcheck.storage.schema import SCHEMAS
 from tests.helpers.shorthand import texts

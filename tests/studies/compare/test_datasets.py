@@ -11,7 +11,7 @@ import pytest
 
 import calcheck
 from calcheck.errors import CalcheckError
-from calcheck.render.json import fields_of
+from calcheck.render.data import fields_of
 
 N = 60
 

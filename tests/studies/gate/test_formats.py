@@ -10,7 +10,7 @@ import pytest
 
 from calcheck.errors import Message
 from calcheck.render import FORMATS, format_names, render
-from calcheck.render.ci import MOST
+from calcheck.render.data import MOST
 from calcheck.render.document import report_document
 from calcheck.reports import Gate, Input, InputFile, Report, Result
 
