@@ -321,16 +321,21 @@ class ConfidenceCurveDetails(Details, total=False):
 
 # ------------------------------------------------------------------ metrics of bins
 
-SpreadBin = TypedDict(
-    "SpreadBin",
+BinRange = TypedDict(
+    "BinRange",
     {
         "from": Annotated[float | str | None, "Smallest value of the sort key in the bin."],
         "to": Annotated[float | str | None, "Largest value of the sort key in the bin."],
         "rows": Annotated[float, "Number of rows; tied rows are shared between bins."],
-        "rmv": Annotated[float | None, "Root mean predicted variance."],
-        "rmse": Annotated[float | None, "Root mean squared error."],
     },
-)  # Bin of a reliability diagram: range, rows, root mean variance and root mean squared error
+)  # Which rows are in a bin
+
+
+class SpreadBin(BinRange):
+    """Bin of a reliability diagram: range, rows, root mean variance and root mean squared error."""
+
+    rmv: Annotated[float | None, "Root mean predicted variance."]
+    rmse: Annotated[float | None, "Root mean squared error."]
 
 
 class BinnedDetails(Details, total=False):
@@ -339,19 +344,14 @@ class BinnedDetails(Details, total=False):
     bins: Annotated[list[SpreadBin], "Reliability diagram."]
 
 
-CoverageBin = TypedDict(
-    "CoverageBin",
-    {
-        "from": Annotated[float | str | None, "Smallest value of the sort key in the bin."],
-        "to": Annotated[float | str | None, "Largest value of the sort key in the bin."],
-        "rows": Annotated[float, "Number of rows; tied rows are shared between bins."],
-        "coverage": Annotated[float | None, "Share of targets inside their intervals."],
-        "strictly_inside": NotRequired[
-            Annotated[float | None, "Share of targets strictly inside, if some are equal to stated limits."]
-        ],
-        "expected": Annotated[float | None, "Expected share."],
-    },
-)  # Bin of intervals: range, rows, coverage and expected coverage
+class CoverageBin(BinRange):
+    """Bin of intervals: range, rows, coverage and expected coverage."""
+
+    coverage: Annotated[float | None, "Share of targets inside their intervals."]
+    strictly_inside: NotRequired[
+        Annotated[float | None, "Share of targets strictly inside, if some are equal to stated limits."]
+    ]
+    expected: Annotated[float | None, "Expected share."]
 
 
 class StratifiedCoverageDetails(Details, total=False):
@@ -360,23 +360,16 @@ class StratifiedCoverageDetails(Details, total=False):
     bins: Annotated[list[CoverageBin], "Coverage by bin."]
 
 
-ValidBin = TypedDict(
-    "ValidBin",
-    {
-        "from": Annotated[float | str | None, "Smallest value of the sort key in the bin."],
-        "to": Annotated[float | str | None, "Largest value of the sort key in the bin."],
-        "rows": Annotated[float, "Number of rows; tied rows are shared between bins."],
-        "value": Annotated[float | None, "Statistic of the bin."],
-        "low": Annotated[float | None, "Lower limit of its interval."],
-        "high": Annotated[float | None, "Upper limit of its interval."],
-        "effective_rows": Annotated[float | None, "Number of rows that determine the interval."],
-        "zeta": Annotated[float | None, "Distance from the reference, relative to the interval on that side."],
-        "variance": NotRequired[
-            Annotated[float | None, "Variance of the z-scores in the bin, which a bias does not change."]
-        ],
-        "valid": Annotated[bool | None, "Whether the interval contains the reference."],
-    },
-)  # Bin with the interval of its statistic, and whether that contains the reference
+class ValidBin(BinRange):
+    """Bin with the interval of its statistic, and whether that contains the reference."""
+
+    value: Annotated[float | None, "Statistic of the bin."]
+    low: Annotated[float | None, "Lower limit of its interval."]
+    high: Annotated[float | None, "Upper limit of its interval."]
+    effective_rows: Annotated[float | None, "Number of rows that determine the interval."]
+    zeta: Annotated[float | None, "Distance from the reference, relative to the interval on that side."]
+    variance: NotRequired[Annotated[float | None, "Variance of the z-scores in the bin, which a bias does not change."]]
+    valid: Annotated[bool | None, "Whether the interval contains the reference."]
 
 
 class ValidBinsDetails(Details, total=False):
