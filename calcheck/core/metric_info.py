@@ -67,7 +67,7 @@ class MetricInfo:
     # Interval method: bootstrap (percentile if resampling is biased), the metric's own method (one-sided if it is a
     # function of means with two one-sided limits in closed form, lower if it has a lower limit only), or none
     interval: IntervalMethod = "bca"
-    no_interval: str = ""  # Reason why there is no interval; empty if there is one
+    no_interval: str = ""  # Reason why there is no interval, which makes the method "none"; empty if there is one
     # Reason why there is no p-value and no interval if rows depend on each other; empty if that follows from the
     # interval method
     independent_rows: str = ""
@@ -96,6 +96,8 @@ class MetricInfo:
     exempt_laws: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.no_interval:
+            object.__setattr__(self, "interval", "none")
         if self.alternative == "two-sided" and self.above is self.below is None:
             for name, direction in zip(("above", "below"), DIRECTIONS.get(self.orientation, (None, None)), strict=True):
                 object.__setattr__(self, name, direction)

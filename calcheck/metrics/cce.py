@@ -105,7 +105,6 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
         above="wrong-distribution",
         source="Young et al., Eq. 2-3 (arXiv 2405.12412)",
         interpretation="0 means equal distributions; distributions that do not overlap have a distance of about 1.4.",
-        interval="none",
         no_interval=SHARED_FIT,
         uses_kernels=True,
         conditional=True,

@@ -84,7 +84,6 @@ MISCALIBRATION = MetricInfo(
     above="wrong-quantiles",
     source="Gneiting, Resin 2023",
     interpretation="Smaller is better; because of noise, a perfect model is above 0.",
-    interval="none",
     no_interval=SHARED_FIT,
 )  # What the metrics have in common
 

@@ -83,7 +83,6 @@ class Jmmd(_joint_mmd.JointMetric["GramSums"]):
         above="wrong-distribution",
         source="Huang, Lam, Zhang, Eq. 7 (arXiv 2206.04287)",
         interpretation="0 on average for a perfect model; negative values are possible.",
-        interval="none",
         no_interval="it is a mean over pairs of rows, for which the row bootstrap is not valid",
         uses_kernels=True,
         several_targets=True,

@@ -92,7 +92,6 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         above="wrong-distribution",
         source="Park, Muandet 2020; Young, Jenkins",
         interpretation="0 means equal distributions; distributions that do not overlap have a distance of about 1.4.",
-        interval="none",
         no_interval=SHARED_FIT,
         permutes_samples=True,
         uses_kernels=True,

@@ -77,7 +77,6 @@ class Mmd(Metric[MmdFit]):
         above="wrong-distribution",
         source="Gretton et al. 2012; Huang, Lam, Zhang, Eq. 7 (arXiv 2206.04287)",
         interpretation="0 on average for equal distributions; negative values are possible.",
-        interval="none",
         no_interval="resampling repeats rows, which adds noise to both samples",
         permutes_samples=True,
         pointwise=False,

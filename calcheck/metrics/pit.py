@@ -349,7 +349,6 @@ class PitIndependence(Metric[None]):
         above="dependent-errors",
         source="Diebold, Gunther, Tay 1998",
         interpretation="Smaller is better; errors of forecasts of one step are independent in time.",
-        interval="none",
         no_interval="it is a function of pairs of rows, for which the row bootstrap is not valid",
         tests_independence=True,
         pointwise=False,
