@@ -16,19 +16,24 @@ from calcheck.options import flag_of, option, require_count_option, require_posi
 
 if TYPE_CHECKING:
     from calcheck.core.metric_info import MetricInfo
-    from calcheck.distributions import Predictive
     from calcheck.embeddings.laplace import PairForm
     from calcheck.embeddings.target_kernels import KernelSettings, TargetFeatures, TargetKernel
-    from calcheck.execution.run import Run
-    from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.bandwidths import Conditioning
-    from calcheck.kernels.kernel_functions import Kernel
+    from calcheck.metrics._lazy import (
+        Floats,
+        Kernel,
+        Mask,
+        Means,
+        NullSimulator,
+        Predictions,
+        Predictive,
+        Run,
+        Source,
+        Values,
+    )
     from calcheck.mmd.joint import DataSets, JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums, RidgeNorms
     from calcheck.mmd.two_samples import SampleDistance
-    from calcheck.predictions import Predictions, Source
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Floats, Mask, Values
 
 
 NARROW_KERNEL = "the input kernel is too narrow"

@@ -1,4 +1,6 @@
-"""NumPy and the modules that import it, each loaded when a metric first uses it: the help of a metric needs none."""
+"""NumPy and modules that import it, loaded when a metric first uses them, as its help needs none; types of metrics."""
+
+# ruff: noqa: F401 - for the metrics
 
 from typing import TYPE_CHECKING
 
@@ -9,36 +11,31 @@ if TYPE_CHECKING:
 
     from calcheck import predictions
     from calcheck.dependence import clusters
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.distributions import Predictive
     from calcheck.embeddings import distance, landmarks, local_error, permutations, ridge, target_kernels
+    from calcheck.execution.run import Run
     from calcheck.inference import binned_validity, bootstrap, order_statistics
+    from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels import bandwidths, kernel_functions
+    from calcheck.kernels.kernel_functions import Kernel
     from calcheck.mmd import frechet, joint, quadratic_forms, two_samples
+    from calcheck.predictions import Predictions, Source
+    from calcheck.reports import Curve
+    from calcheck.reports.conclusion import Direction
     from calcheck.statistics import binning, coverage, curves, groups, multivariate, pit, scores, width, zscores
+    from calcheck.statistics.binning import Binning
+    from calcheck.statistics.groups import Means, MeanTerm
+    from calcheck.typing import AnyArray, Floats, Mask, Values
 else:
-    np = LazyModule("numpy")
-    clusters = LazyModule("calcheck.dependence.clusters")
-    distance = LazyModule("calcheck.embeddings.distance")
-    landmarks = LazyModule("calcheck.embeddings.landmarks")
-    local_error = LazyModule("calcheck.embeddings.local_error")
-    permutations = LazyModule("calcheck.embeddings.permutations")
-    ridge = LazyModule("calcheck.embeddings.ridge")
-    target_kernels = LazyModule("calcheck.embeddings.target_kernels")
-    binned_validity = LazyModule("calcheck.inference.binned_validity")
-    bootstrap = LazyModule("calcheck.inference.bootstrap")
-    order_statistics = LazyModule("calcheck.inference.order_statistics")
-    bandwidths = LazyModule("calcheck.kernels.bandwidths")
-    kernel_functions = LazyModule("calcheck.kernels.kernel_functions")
-    frechet = LazyModule("calcheck.mmd.frechet")
-    joint = LazyModule("calcheck.mmd.joint")
-    quadratic_forms = LazyModule("calcheck.mmd.quadratic_forms")
-    two_samples = LazyModule("calcheck.mmd.two_samples")
-    predictions = LazyModule("calcheck.predictions")
-    binning = LazyModule("calcheck.statistics.binning")
-    coverage = LazyModule("calcheck.statistics.coverage")
-    curves = LazyModule("calcheck.statistics.curves")
-    groups = LazyModule("calcheck.statistics.groups")
-    multivariate = LazyModule("calcheck.statistics.multivariate")
-    pit = LazyModule("calcheck.statistics.pit")
-    scores = LazyModule("calcheck.statistics.scores")
-    width = LazyModule("calcheck.statistics.width")
-    zscores = LazyModule("calcheck.statistics.zscores")
+    np, predictions = LazyModule("numpy"), LazyModule("calcheck.predictions")
+    for room, names in {
+        "dependence": ("clusters",),
+        "embeddings": ("distance", "landmarks", "local_error", "permutations", "ridge", "target_kernels"),
+        "inference": ("binned_validity", "bootstrap", "order_statistics"),
+        "kernels": ("bandwidths", "kernel_functions"),
+        "mmd": ("frechet", "joint", "quadratic_forms", "two_samples"),
+        "statistics": ("binning", "coverage", "curves", "groups", "multivariate", "pit", "scores", "width", "zscores"),
+    }.items():
+        for name in names:
+            globals()[name] = LazyModule(f"calcheck.{room}.{name}")

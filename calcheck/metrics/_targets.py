@@ -15,11 +15,7 @@ from calcheck.metrics.base import Metric
 from calcheck.reports import rejects
 
 if TYPE_CHECKING:
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions, Source
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.metrics._lazy import Clusters, Means, Predictions, Run, Source, Values
 
 TARGET = "target "  # Beginning of the names of what belongs to one of several targets
 ValueT = TypeVar("ValueT")

@@ -14,11 +14,7 @@ from calcheck.metrics.base import FIXED, WEIGHT, Metric, RowMetric
 from calcheck.reports import Skipped
 
 if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions, Source
-    from calcheck.reports.conclusion import Direction
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.metrics._lazy import Direction, Means, Predictions, Run, Source, Values
 
 ROUNDING = 1e-6  # Relative tolerance for weights, because files may be in single precision
 NO_WEIGHTED_FORM = "has no weighted form, as it is no function of means over rows: omit --weights"

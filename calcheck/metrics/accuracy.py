@@ -13,12 +13,8 @@ from calcheck.metrics._targets import each_target, farthest, hull, join, split
 from calcheck.metrics.base import WEIGHT, LocalMetric, MeanMetric
 
 if TYPE_CHECKING:
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.execution.run import Run
     from calcheck.inference.order_statistics import WeightedMean
-    from calcheck.predictions import Predictions
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.metrics._lazy import Clusters, Means, Predictions, Run, Values
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,19 @@ from calcheck.options import (
 from calcheck.reports import Alternative, Curve, Inference, Result
 
 if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions, Source
-    from calcheck.reports.conclusion import Direction
+    from calcheck.metrics._lazy import (
+        AnyArray,
+        Binning,
+        Direction,
+        Means,
+        MeanTerm,
+        Predictions,
+        Predictive,
+        Run,
+        Source,
+        Values,
+    )
     from calcheck.result_details import BinnedDetails, StratifiedCoverageDetails
-    from calcheck.statistics.binning import Binning
-    from calcheck.statistics.groups import Means, MeanTerm
-    from calcheck.typing import AnyArray, Values
 
 FitT = TypeVar("FitT")
 NOTHING_INFERRED = Inference()

@@ -17,15 +17,10 @@ from calcheck.options import option, require_count_option, require_positive_opti
 from calcheck.result_details import CceDetails
 
 if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
     from calcheck.embeddings.landmarks import NystroemEmbedding
     from calcheck.embeddings.ridge import KernelRidge
     from calcheck.embeddings.target_kernels import KernelSettings, TargetFeatures, TargetKernel
-    from calcheck.execution.run import Run
-    from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.predictions import Predictions, Source
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.metrics._lazy import Means, NullSimulator, Predictions, Predictive, Run, Source, Values
 
 MAX_VALUES = {"trials": 10_000, "draws": 100_000}  # maximum option values
 FITTED_OPTIONS = (

@@ -16,14 +16,11 @@ from calcheck.result_details import CmmdDetails, FidDetails
 if TYPE_CHECKING:
     from calcheck.embeddings.laplace import PairForm
     from calcheck.embeddings.target_kernels import KernelSettings
-    from calcheck.execution.run import Run
-    from calcheck.kernels.kernel_functions import Kernel
+    from calcheck.metrics._lazy import Floats, Kernel, Predictions, Run, Source, Values
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import RidgeNorms
     from calcheck.mmd.two_samples import SampleDistance
-    from calcheck.predictions import Predictions, Source
-    from calcheck.typing import Floats, Values
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,8 @@ from calcheck.options import option
 from calcheck.result_details import ConfidenceCurveDetails, RemovalPoint
 
 if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions, Source
-    from calcheck.reports import Curve
-    from calcheck.statistics.groups import Groups, Means, MeanTerm
-    from calcheck.typing import AnyArray, Values
+    from calcheck.metrics._lazy import AnyArray, Curve, Means, MeanTerm, Predictions, Run, Source, Values
+    from calcheck.statistics.groups import Groups
 
 LEVELS = 100  # points of the curve, in percent
 REPORTED_LEVELS = range(0, LEVELS, 10)

@@ -16,12 +16,7 @@ from calcheck.reports import WIDTH, Alternative, Curve, Verdict
 from calcheck.result_details import CoverageDetails, OtherLevel, StratifiedCoverageDetails
 
 if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions, Source
-    from calcheck.statistics.binning import Binning
-    from calcheck.statistics.groups import Means, MeanTerm
-    from calcheck.typing import AnyArray, Values
+    from calcheck.metrics._lazy import AnyArray, Binning, Means, MeanTerm, Predictions, Predictive, Run, Source, Values
 
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 

@@ -20,11 +20,7 @@ from calcheck.result_details import (
 )
 
 if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-    from calcheck.reports import Curve
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.metrics._lazy import Curve, Means, Predictions, Predictive, Values
 
 MEAN = "predicted mean"
 LEVELS = 50

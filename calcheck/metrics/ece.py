@@ -15,12 +15,7 @@ from calcheck.options import LEVEL_TOLERANCE, option, require_count_option, requ
 from calcheck.result_details import EceDetails
 
 if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions, Source
-    from calcheck.reports import Curve
-    from calcheck.reports.conclusion import Direction
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.metrics._lazy import Curve, Direction, Means, Predictions, Run, Source, Values
 
 MAX_LEVELS = 10_000  # maximum number of quantile levels
 

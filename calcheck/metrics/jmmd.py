@@ -17,16 +17,12 @@ from calcheck.result_details import AmmdDetails, JmmdDetails
 from calcheck.typing import Floats, Values
 
 if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
     from calcheck.embeddings.laplace import PairForm
     from calcheck.embeddings.target_kernels import KernelSettings
-    from calcheck.execution.run import Run
-    from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.kernels.kernel_functions import Kernel
+    from calcheck.metrics._lazy import Kernel, NullSimulator, Predictive, Run, Source
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums
     from calcheck.mmd.two_samples import SampleDistance
-    from calcheck.predictions import Source
     from calcheck.reports import Alternative
 
 FEW_DRAWS = 8  # maximum draws per row at which exact pair sums cost less than features

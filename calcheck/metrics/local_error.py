@@ -15,12 +15,7 @@ from calcheck.result_details import LocalErrorDetails
 
 if TYPE_CHECKING:
     from calcheck.embeddings.local_error import LocalRegression
-    from calcheck.execution.run import Run
-    from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.predictions import Predictions, Source
-    from calcheck.reports import Curve
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.metrics._lazy import Curve, Means, NullSimulator, Predictions, Run, Source, Values
 
 KEYWORDS = ("std", "inputs", "time")
 LOCAL_ERROR = MetricInfo(

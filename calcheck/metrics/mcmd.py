@@ -20,12 +20,9 @@ from calcheck.result_details import McmdDetails, TargetKernel
 if TYPE_CHECKING:
     from calcheck.embeddings.permutations import PooledOutputs
     from calcheck.embeddings.target_kernels import FeatureBounds
-    from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.bandwidths import Conditioning
+    from calcheck.metrics._lazy import Mask, Means, NullSimulator, Source, Values
     from calcheck.mmd.two_samples import TwoSamples
-    from calcheck.predictions import Source
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Mask, Values
 SQUARED = "Squared: 0 means equal distributions; distributions that do not overlap have a square of about 2."
 
 

@@ -16,12 +16,8 @@ from calcheck.options import option, require_positive_option
 from calcheck.result_details import MmdDetails
 
 if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-    from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.metrics._lazy import Mask, Means, NullSimulator, Run, Source, Values
     from calcheck.mmd.two_samples import PooledGram
-    from calcheck.predictions import Source
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Mask, Values
 
 
 DEGREE, COEF0 = 3, 1.0  # of the polynomial kernel

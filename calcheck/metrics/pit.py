@@ -14,12 +14,7 @@ from calcheck.options import option, require_count_option
 from calcheck.result_details import PitDetails, PitIndependenceDetails
 
 if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions, Source
-    from calcheck.reports import Curve
-    from calcheck.reports.conclusion import Direction
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.metrics._lazy import Curve, Direction, Means, Predictions, Run, Source, Values
 
 MAX_BINS = 10_000  # maximum number of histogram bins
 CURVE_LEVELS = 99  # levels of the distribution function in pictures

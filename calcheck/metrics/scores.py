@@ -15,10 +15,7 @@ from calcheck.options import LEVEL_TOLERANCE, option
 from calcheck.result_details import CrpsDetails, LevelScore, NllDetails, PinballDetails, WisDetails
 
 if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.metrics._lazy import Means, Predictions, Predictive, Values
 
 HUB_LEVELS = (0.01, 0.025, *(round(0.05 * j, 2) for j in range(1, 20)), 0.975, 0.99)  # The 23 levels of forecast hubs
 COMPONENTS = ("overprediction", "underprediction", "dispersion")

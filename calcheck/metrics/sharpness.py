@@ -12,10 +12,7 @@ from calcheck.metrics._lazy import curves, np, zscores
 from calcheck.metrics.base import LevelOption, MeanMetric, RowMetric
 
 if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
-    from calcheck.reports import Curve
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.metrics._lazy import Curve, Means, Predictions, Values
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,8 @@ from calcheck.reports import SPREAD, Curve
 from calcheck.result_details import BinnedDetails, RceDetails, ValidBinsDetails, ZmsDetails
 
 if TYPE_CHECKING:
-    from calcheck.execution.run import Run
     from calcheck.inference.binned_validity import BinMoments
-    from calcheck.predictions import Predictions, Source
-    from calcheck.statistics.binning import Binning
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.metrics._lazy import Binning, Means, Predictions, Run, Source, Values
 
 LARGEST = "Largest relative difference between predicted and observed spread over bins of rows."
 

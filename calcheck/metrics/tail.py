@@ -14,11 +14,8 @@ from calcheck.options import option, require_share_option
 from calcheck.result_details import TailDetails, TailLevel, TailParts
 
 if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions, Source
+    from calcheck.metrics._lazy import Means, Predictions, Run, Source, Values
     from calcheck.statistics.coverage import Exceedances
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
 
 FEWEST = 30  # Minimum number of exceedances without a warning
 OTHER_LEVELS = (0.9, 0.95, 0.99)

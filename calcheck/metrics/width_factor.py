@@ -18,13 +18,10 @@ from calcheck.options import LEVEL_TOLERANCE
 from calcheck.result_details import FactorAtLevel, WidthFactorDetails
 
 if TYPE_CHECKING:
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.execution.run import Run
     from calcheck.inference.order_statistics import WeightedOrder
-    from calcheck.predictions import Predictions, Source
-    from calcheck.statistics.groups import Means, TieGroups
+    from calcheck.metrics._lazy import Clusters, Means, Predictions, Run, Source, Values
+    from calcheck.statistics.groups import TieGroups
     from calcheck.statistics.width import Uniforms
-    from calcheck.typing import Values
 
 LEVELS = (0.5, 0.9, 0.99)  # Levels at which the factors show the shape of the distributions
 STEP, STEPS = 1.1, 16  # Ratio of neighboring factors of the grid for sums, and their number on each side of 1
