@@ -11,7 +11,7 @@ from calcheck.core.validation import finite_rows
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.io import parquet
+from calcheck.io import columnar
 from tests.helpers.files import columns, limited, table, vector_column, write
 from tests.helpers.shorthand import texts
 
@@ -33,13 +33,13 @@ def read_lazily(path, **options):
 @pytest.fixture
 def columns_read(monkeypatch):
     """Return the columns of Parquet files that are read, one set per pass."""
-    names_read, batches = [], parquet.ParquetTable.batches
+    names_read, batches = [], columnar.ParquetTable.batches
 
     def record(self, names):
         names_read.append(set(names))
         return batches(self, names)
 
-    monkeypatch.setattr(parquet.ParquetTable, "batches", record)
+    monkeypatch.setattr(columnar.ParquetTable, "batches", record)
     return names_read
 
 

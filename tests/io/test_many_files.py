@@ -20,7 +20,7 @@ from calcheck import METRICS, read
 from calcheck.errors import CalcheckError, DataError, FileError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.io import object_store, parquet
+from calcheck.io import columnar, object_store
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.file_source import FileSource
 from calcheck.io.files import resolve
@@ -119,8 +119,8 @@ def test_a_file_whose_name_looks_like_a_pattern_is_a_file(tmp_path):
 
 
 def test_only_the_columns_that_are_needed_are_read(tmp_path, monkeypatch):
-    met, batches = set(), parquet.ParquetTable.batches
-    monkeypatch.setattr(parquet.ParquetTable, "batches", lambda self, names: met.update(names) or batches(self, names))
+    met, batches = set(), columnar.ParquetTable.batches
+    monkeypatch.setattr(columnar.ParquetTable, "batches", lambda self, names: met.update(names) or batches(self, names))
     rows = ROWS.append_column("unused", ROWS["y"])
     read(write_parts(tmp_path / "preds", rows)).predictions()
     assert met == {"id", "y", "mean", "std", "embedding"}

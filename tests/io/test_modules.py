@@ -29,7 +29,7 @@ def modules_run(action):
 def test_a_parquet_column_becomes_an_array_within_12_modules_of_io():
     calcheck.read(EXAMPLE).predictions()  # imports what is imported on first use
     modules = modules_run(lambda: calcheck.read(EXAMPLE).predictions())
-    assert str(ROOM / "parquet.py") in modules
+    assert str(ROOM / "columnar.py") in modules
     assert len(modules) <= MOST, sorted(modules)
 
 
