@@ -12,7 +12,7 @@ from calcheck.core import sc
 from calcheck.core.metric_info import Part
 from calcheck.core.validation import concat_columns
 from calcheck.distributions.row_random import Random, RowRandom, Words, hash_rows
-from calcheck.distributions.special import SCORES, describe_parameters, rbf
+from calcheck.distributions.special import SCORES, describe_parameters
 from calcheck.errors import DataError
 from calcheck.typing import Indices, Mask, Values
 
@@ -388,20 +388,25 @@ class Derived(Predictive):
         powers = np.arange(order + 1)
         return self._each(lambda _, values, mass: np.sum(values[..., None] ** powers * mass[..., None], axis=1))
 
+    def _kernel(self, rows: Indices, away: Values, gamma: Values, copies: int) -> Values:  # noqa: ARG002 - for noise
+        """Return the kernel of distances (b, ...) between values, of which one or both (``copies``) are of targets."""
+        return np.exp(-gamma * away**2)
+
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
-        def of(_: Indices, values: Values, mass: Values) -> Values:
+        def of(rows: Indices, values: Values, mass: Values) -> Values:
             total = np.zeros((len(mass), len(points)))
             for place in range(mass.shape[1]):
-                total += mass[:, place, None] * rbf(values[:, [place]], points, gamma)
+                near = self._kernel(rows, points[:, 0] - values[:, [place]], gamma[..., 0], 1)
+                total += mass[:, place, None] * near
             return total
 
         return self._each(of)
 
     def kernel_norm(self, gamma: Values) -> Values:
-        def of(_: Indices, values: Values, mass: Values) -> Values:
+        def of(rows: Indices, values: Values, mass: Values) -> Values:
             total = np.zeros(len(mass))
             for place in range(mass.shape[1]):
-                near = np.exp(-gamma[0] * (values - values[:, [place]]) ** 2)
+                near = self._kernel(rows, values - values[:, [place]], gamma[0], 2)
                 total += mass[:, place] * np.sum(mass * near, axis=1)
             return total
 

@@ -332,24 +332,6 @@ class Noisy(Derived, Continuous):
         ]
         return np.stack(moments, axis=1)
 
-    def kernel_mean(self, points: Values, gamma: Values) -> Values:
-        def of(rows: Indices, values: Values, mass: Values) -> Values:
-            total = np.zeros((len(mass), len(points)))
-            for place in range(mass.shape[1]):
-                near = special.normal_kernel_mean(
-                    points[:, 0] - values[:, [place]], self.noise[rows, None], gamma[..., 0]
-                )
-                total += mass[:, place, None] * near
-            return total
-
-        return self._each(of)
-
-    def kernel_norm(self, gamma: Values) -> Values:
-        def of(rows: Indices, values: Values, mass: Values) -> Values:
-            total, noise = np.zeros(len(mass)), np.sqrt(2) * self._positive[rows, None]
-            for place in range(mass.shape[1]):
-                near = special.normal_kernel_mean(values - values[:, [place]], noise, gamma[0])
-                total += mass[:, place] * np.sum(mass * near, axis=1)
-            return total
-
-        return self._each(of)
+    def _kernel(self, rows: Indices, away: Values, gamma: Values, copies: int) -> Values:
+        noise = self.noise[rows, None] if copies == 1 else np.sqrt(2) * self._positive[rows, None]
+        return special.normal_kernel_mean(away, noise, gamma)
