@@ -6,6 +6,7 @@ import pytest
 from tests.fuzz.program import READ, REFUSED
 from tests.fuzz.values import Change, changes, starts
 from tests.helpers.files import write
+from tests.helpers.simulations import sets
 
 N = 60
 COMMANDS = {
@@ -62,7 +63,7 @@ def test_a_small_but_possible_standard_deviation_fails_in_every_family_of_metric
     assert ended.code == 1
 
 
-@pytest.mark.parametrize("change", changes(some=60), ids=Change.label)
+@pytest.mark.parametrize("change", changes(some=sets(60, 2)), ids=Change.label)
 def test_extreme_values_are_refused_or_the_answer_is_as_bad_as_before(change):
     """A random part of `python -m tests.fuzz --values`."""
     assert change.outcome() in (READ, REFUSED)

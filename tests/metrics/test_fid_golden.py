@@ -12,6 +12,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from tests.helpers import naive_joint as naive
 from tests.helpers.joint_cases import gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value
+from tests.helpers.simulations import slow
 
 every_scale = pytest.mark.parametrize("standardize", ["data", "none"])
 
@@ -31,7 +32,7 @@ def assert_fid(case, standardize="data"):
     assert_allclose(value("fid", sampled_rows(*case), standardize=standardize), expected, rtol=0, atol=1e-10 * size)
 
 
-@pytest.mark.parametrize("draws", [1, 2, 5])
+@pytest.mark.parametrize("draws", [1, slow(2), 5])
 @pytest.mark.parametrize("targets", [1, 3])
 @pytest.mark.parametrize("d", [1, 8])
 @pytest.mark.parametrize("columns", [1, 3])
