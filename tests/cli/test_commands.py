@@ -27,6 +27,7 @@ from calcheck.storage.schema import report_schema
 from tests.helpers.files import columns, write
 from tests.helpers.schemas import validate
 from tests.helpers.shorthand import texts
+from tests.helpers.simulations import slow
 
 QUICK = ("--no-null", "--no-bootstrap")
 NULL_COLUMNS = [
@@ -245,7 +246,10 @@ def test_metrics_are_listed(calcheck):
         assert f"\n{name} " in found.out
 
 
-@pytest.mark.parametrize("command", [*METRICS, "evaluate", "check", "compare", "diff", "inspect", "metrics", "schema"])
+NAMED = (*METRICS, "evaluate", "check", "compare", "diff", "inspect", "metrics", "schema")
+
+
+@pytest.mark.parametrize("command", [slow(name) if place % 3 else name for place, name in enumerate(NAMED)])
 def test_every_command_has_help(calcheck, command):
     found = calcheck(command, "--help")
     assert found.code == 0
