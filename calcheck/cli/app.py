@@ -81,7 +81,8 @@ class LazyCommand(TyperCommand):
             return module.metric_command(METRICS[self._name])  # type: ignore[no-any-return]
         if self._name in STUDIES:
             return module.study_command(STUDIES[self._name])  # type: ignore[no-any-return]
-        return getattr(module, f"{self._name}_command")  # type: ignore[no-any-return]
+        found: Any = getattr(module, f"{self._name}_command")
+        return found if isinstance(found, typer_options.Command) else found()  # type: ignore[no-any-return]
 
     def options(self) -> tuple[Option, ...]:
         """Return the options of the command."""

@@ -463,13 +463,14 @@ PAGED = _declare(
     [group("Page", study_options.PageOptions)],
     [group("Output", study_options.PageReportOptions), study_options.SCREEN],
 )
-evaluate_command = make_command(
+evaluate_command = partial(  # each is made when it is called, which takes 10 ms
+    make_command,
     "evaluate",
     _evaluate,
     _declare("FILE", f"{study_options.FILE_TEXT} {MERGED_TEXT}", (), [study_options.REPORT, study_options.SCREEN]),
     example="calcheck evaluate preds.parquet",
 )
-check_command = make_command(
-    "check", _check, CHECKED, example="calcheck check preds.parquet --fail-on 'zms.p_value < 0.05'"
+check_command = partial(
+    make_command, "check", _check, CHECKED, example="calcheck check preds.parquet --fail-on 'zms.p_value < 0.05'"
 )
-report_command = make_command("report", _report, PAGED, example="calcheck report preds.parquet -o report.html")
+report_command = partial(make_command, "report", _report, PAGED, example="calcheck report preds.parquet -o report.html")

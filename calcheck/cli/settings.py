@@ -174,6 +174,9 @@ class Settings:
 
     def metric(self, name: str, given: Mapping[str, Any] | None = None) -> Metric[Any]:
         """Return a metric with the given options, else with those configured for its own command."""
+        own = f"{PREFIX}_{name}_".replace("-", "_").upper()
+        if self.config.path is None and not any(each.startswith(own) for each in os.environ):  # a command takes 2 ms
+            return build(METRICS[name], given or {})  # type: ignore[no-any-return]
         command = make_command(name, _unused, parameters(METRICS[name], "Metric"))
         context = command.make_context(name, [], parent=self._context)
         metric: Metric[Any] = build(METRICS[name], {**context.params, **(given or {})})
