@@ -99,7 +99,7 @@ def test_corrected_predictions_of_other_rows_are_written_and_judged(recalibrated
 
 
 @pytest.mark.parametrize(
-    "method", ["scale", "shift-scale", "local", "isotonic-variance", "bvs", "beta", "pit", "conformal"]
+    "method", ["scale", "local", "pit", "conformal", *map(slow, ("shift-scale", "isotonic-variance", "bvs", "beta"))]
 )
 def test_a_stored_map_gives_the_same_predictions_as_the_fit(calcheck, val, test, tmp_path, method):
     first, second, stored = (tmp_path / name for name in ("first.parquet", "second.parquet", "map.json"))
