@@ -82,7 +82,7 @@ class LazyCommand(TyperCommand):
         if self._name in STUDIES:
             return module.study_command(STUDIES[self._name])  # type: ignore[no-any-return]
         found: Any = getattr(module, f"{self._name}_command")
-        return found if isinstance(found, typer_options.Command) else found()  # type: ignore[no-any-return]
+        return found if isinstance(found, typer_options.Command) else found()
 
     def options(self) -> tuple[Option, ...]:
         """Return the options of the command."""
