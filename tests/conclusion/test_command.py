@@ -111,6 +111,15 @@ def test_brief_output_is_the_conclusion_in_at_most_twelve_lines(calcheck, narrow
     assert not any(line.startswith("metric") for line in lines)
 
 
+def test_the_first_level_is_that_of_the_answer(calcheck, narrow):
+    conclusion = json.loads(calcheck(narrow, *FEW, "--level", "0.8,0.95", "--format", "json").out)["conclusion"]
+    alone = json.loads(calcheck("width-factor", narrow, "--level", "0.8", "--no-null", "--format", "json").out)
+    assert conclusion["level"] == 0.8
+    assert [each["level"] for each in conclusion["factors"]] == [0.5, 0.8, 0.99]
+    assert conclusion["effects"][0]["text"].split(": ")[1].startswith("80 % intervals would have to be")
+    assert conclusion["effects"][0]["value"] == alone["results"][0]["value"]
+
+
 def test_json_has_the_conclusion_and_commands_that_can_be_pasted(calcheck, narrow):
     conclusion = json.loads(calcheck(narrow, *FEW, "--target", "y", "--format", "json").out)["conclusion"]
     assert conclusion["answer"] == "no"
