@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from calcheck.core.metric_info import MetricInfo
+from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import CurveData, IntervalInference, NullDistribution, RowResults
 from calcheck.metrics._lazy import curves, local_error, np, pit
 from calcheck.metrics.base import Metric
@@ -68,6 +69,8 @@ class LocalErrorMetric(Metric["LocalRegression"]):
 
     def fit(self, source: Source, run: Run) -> LocalRegression:
         rows = source.predictions()
+        if local_error.resolution(rows.distributions(), self.degree) <= 0:
+            raise DataError("one draw per row shows no uncertainty: two are needed")
         return local_error.local_regression(rows, self.with_defaults(rows).along or "std", run.quiet())
 
     def refit(self, fit: LocalRegression, source: Source, run: Run) -> LocalRegression:  # noqa: ARG002 - inputs are the same

@@ -331,11 +331,13 @@ def terms(conclusion: Answered) -> str:
     names = [each.name for each in outputs if each.answer == conclusion.answer]
     if conclusion.answer == "no":
         return f": {_listed([*names, *(each.topic for each in conclusion.effects if each.within is False)])}"
-    undecided = (each for each in conclusion.effects if each.topic in DECIDING and each.within is None)
+    undecided = [each for each in conclusion.effects if each.topic in DECIDING and each.within is None]
     topics = names + [each.topic for each in undecided if each.value is not None or not outputs]
     found = f": {_listed(topics)} decide{'s' * (len(topics) == 1)}" if topics else ""
     if conclusion.rows_needed is None:
-        return f"{found}, the estimate is not within {tolerance}" if topics else ""
+        is_unknown = not outputs and any(each.value is None for each in undecided)
+        why = "which could not be tested" if is_unknown else f"the estimate is not within {tolerance}"
+        return f"{found}, {why}" if topics else ""
     digits = DIGITS - len(str(conclusion.rows_needed))
     return f"{found}, some {round(conclusion.rows_needed, min(digits, 0)):,} rows would show it within {tolerance}"
 

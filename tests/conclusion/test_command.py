@@ -120,6 +120,14 @@ def test_the_first_level_is_that_of_the_answer(calcheck, narrow):
     assert conclusion["effects"][0]["value"] == alone["results"][0]["value"]
 
 
+def test_a_single_draw_per_row_has_no_size_that_could_be_tested(calcheck, tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {"y": rng.normal(size=50), "sample_0": rng.normal(size=50), "x": rng.normal(size=50)}
+    pd.DataFrame(columns).to_csv(tmp_path / "draws.csv", index=False)
+    ended = calcheck("evaluate", tmp_path / "draws.csv", "--metrics", "mae", "--inputs", "x", "--brief")
+    assert "NOT SHOWN: size decides, which could not be tested" in " ".join(ended.out.split())
+
+
 def test_json_has_the_conclusion_and_commands_that_can_be_pasted(calcheck, narrow):
     conclusion = json.loads(calcheck(narrow, *FEW, "--target", "y", "--format", "json").out)["conclusion"]
     assert conclusion["answer"] == "no"

@@ -118,6 +118,14 @@ def test_many_rows_are_sampled_and_all_of_them_have_a_local_error(several):
     assert_allclose(factors[middle], np.exp(0.2 * x[middle]), rtol=0.1)
 
 
+def test_one_draw_per_row_shows_no_local_scale():
+    """The second component of the PIT is the same for both ranks of a target and a draw."""
+    rng = np.random.default_rng(1)
+    rows = Predictions(y=rng.normal(size=60), predictive=Samples(rng.normal(size=(60, 1))), x=rng.normal(size=(60, 1)))
+    assert reason_of(rows, "inputs") == "one draw per row shows no uncertainty: two are needed"
+    assert result_of(rows, LocalBias(along="inputs")).value is not None
+
+
 @pytest.mark.parametrize("metric", [LocalScale, LocalBias])
 def test_draws_that_are_mostly_equal_have_a_curve_without_band(metric):
     """Bins along the spread of draws are others once a target is among them."""
