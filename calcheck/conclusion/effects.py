@@ -109,6 +109,8 @@ class Measured(NamedTuple):
             sizes = (estimate.low, estimate.value)
             least, typical = (f"{100 * size:.2g} %" if is_scale else f"{size:.2g} std" for size in sizes)
             text = f"{what} are off by at least {least} {words}, typically {typical} ({p_text(p)})"
+        elif p is None and estimate.low > 0:
+            text = f"an error of the {what} {words} is not judged: it has no p-value"
         return text + self._ranking(shown=shown) if key == ("ranking", "scale") else text
 
     def _shape(self, main: Result, tolerance: float) -> Effect:

@@ -86,18 +86,21 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
         lines += _region_lines(report.region, report.input.n, tolerance)
     lines += _limits_lines(report, conclusion)
     after = document.terms(conclusion)
-    if wrong and not conclusion.outputs and (leading := _leading(wrong[0])):
+    if wrong and not conclusion.outputs and (leading := _leading(wrong[0], conclusion)):
         after = f": {leading}"
     told = document.answer_cell(conclusion, after)
     return Answer(document.QUESTION, told, tuple(lines), conclusion.next, lined=True)
 
 
-def _leading(effect: Effect) -> str:
-    """Return the size of the largest fault in words; an empty string if it has none."""
+def _leading(effect: Effect, conclusion: Conclusion) -> str:
+    """Return the size of the largest fault in words; that of another level if the factor may be 1."""
     value, low = effect.value, effect.low
     if value is None or effect.topic not in ("size", "bias", *ALONG):
         return effect.topic
     if effect.topic == "size":
+        may_be_right = (effect.low or 0.0) <= 1 <= (math.inf if effect.high is None else effect.high)
+        if may_be_right and (other := _other_level(conclusion)) is not None:
+            return f"wrong shape, {percent(other.level)} intervals {factor(_span(other))}"
         return f"too {'narrow' if value > 1 else 'wide'}, {factor(_span(effect))}"
     if effect.topic == "bias":
         return f"targets are {abs(value):.2g} std {'above' if value > 0 else 'below'} predicted"
@@ -150,7 +153,8 @@ def _lines(effect: Effect, report: Report, conclusion: Conclusion) -> Iterator[t
         words = f"{KINDS[effect.kind or 'scale']}, {p_text(effect.p or 0.0)}"
         yield topic, Cell(_with_bar(number, _scaled(effect, tolerance), words), strength)
     elif effect.kind == "scale" and not any(_is_shown(each) for each in conclusion.effects if each.topic == topic):
-        yield topic, Cell("no error shown", "none")
+        is_judged = effect.p is not None or (effect.low or 0.0) <= 0
+        yield topic, Cell("no error shown" if is_judged else "not judged: no p-value", "none")
 
 
 def _is_shown(effect: Effect) -> bool:

@@ -166,6 +166,13 @@ def test_local_errors_limit_the_answer_and_say_at_least_by_how_much():
     assert told["ranking", "scale"].text == "no error of the uncertainties by their size is shown"
 
 
+def test_a_local_error_whose_p_value_is_unknown_is_not_judged():
+    """Errors of an unknown shape have a limit above 0, and nothing that shows it."""
+    found = concluded(*RIGHT, CENTERED, local("std", 0.12, 0.095)).conclusion
+    told = next(each.text for each in found.effects if each.topic == "ranking")
+    assert told == "an error of the uncertainties by their size is not judged: it has no p-value"
+
+
 def test_a_local_bias_is_one_of_the_predictions():
     p = P_VALUES | {("time", "bias"): 0.01}
     found = concluded(*RIGHT, CENTERED, local("time", 0.4, 0.25, "local-bias"), p=p).conclusion

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 
 from tests.helpers.simulations import slow
 
@@ -66,6 +67,14 @@ def test_the_first_screen_has_the_answer_with_its_number_first(screen, name):
     assert not any("ζ" in line or line.startswith("metric ") for line in lines)
     first = {"quantiles": "size", "embedding": "inputs", "series": "bias"}.get(name, "size")
     assert topics[0] == first
+
+
+def test_a_wrong_shape_is_named_by_the_level_that_differs_most(screen, tmp_path):
+    """90 % intervals are right. The 198th target is at the level 0.9925: 8.07 / 2.92 · 1.645 / 2.576 = 1.77."""
+    y = t(2).ppf((np.arange(200) + 0.5) / 200) * 1.644854 / 2.919986
+    pd.DataFrame({"y": y, "mean": 0.0, "std": 1.0}).to_csv(tmp_path / "t.csv", index=False)
+    lines = screen(tmp_path / "t.csv", "--metrics", "mae", "--replicates", "39")
+    assert "NO: wrong shape, 99 % intervals ×1.77" in lines[2]
 
 
 def test_numbers_on_the_screen_are_those_of_the_report(screen, calcheck):
