@@ -289,7 +289,8 @@ def _evaluated(
     report = replace(report, skipped=(*report.skipped, *plan.without))
     if report.conclusion is not None:
         commands = next_commands(report, file, source, given)
-        report = replace(report, conclusion=replace(report.conclusion, next=commands))
+        others = tuple(each for each in commands if not (plan.required.checked and each.startswith("calcheck check ")))
+        report = replace(report, conclusion=replace(report.conclusion, next=others))
     with inputs_and_outputs.run_context(given, source) as run:
         if plan.slices is not None:
             report = plan.slices.added(report, source, run)

@@ -36,6 +36,7 @@ def test_the_answer_uses_an_embedding_that_is_found_by_its_name_with_any_choice_
     options = ("--metrics", "zms", "--format", "json")
     found = json.loads(calcheck("evaluate", tmp_path / "a.parquet", *options).out)["conclusion"]
     assert (found["answer"], found["effects"][-1]["topic"]) == ("no", "inputs")
+    assert [command.split()[1] for command in found["next"]] == ["recalibrate"]
     assert calcheck("check", tmp_path / "a.parquet", "--fail-on", "answer == no").code == 1
     assert library.evaluate(frame, "zms", replicates=59, resamples=0).conclusion.answer == "no"
 
@@ -142,6 +143,17 @@ def test_json_has_the_conclusion_and_commands_that_can_be_pasted(calcheck, narro
         f"calcheck recalibrate {narrow} --target y",
         f"calcheck evaluate {narrow} --target y --inputs lat,lon",
     ]
+
+
+def test_a_check_does_not_suggest_itself(calcheck, tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"y": rng.normal(size=800), "mean": 0.0, "std": 1.0, "a": rng.random(800)})
+    frame.to_parquet(tmp_path / "right.parquet")
+    commands = {}
+    for name in ("evaluate", "check"):
+        report = json.loads(calcheck(name, tmp_path / "right.parquet", *FEW, "--format", "json").out)
+        commands[name] = [command.split()[1] for command in report["conclusion"]["next"]]
+    assert commands == {"evaluate": ["evaluate", "check"], "check": ["evaluate"]}
 
 
 def test_results_say_how_a_model_is_wrong(calcheck, narrow):
