@@ -104,6 +104,7 @@ def test_what_needs_one_target_refuses_several(joint, calcheck, monkeypatch, tmp
     assert message in calcheck(command[0], joint, *COLUMNS, *FACTOR, *command[1:]).refused()
 
 
+@pytest.mark.slow
 def test_a_series_of_several_targets_has_blocks_and_a_picture_along_a_column(joint, calcheck, tmp_path):
     ended = calcheck("nll", joint, *COLUMNS, *FACTOR, "--time", "m1", "--plot", tmp_path / "p.svg", "--plot-by", "m2")
     assert ended.code == 0, ended.err

@@ -127,6 +127,7 @@ def test_nll_is_the_density_of_scipy(t):
     assert found.value == pytest.approx(-stats.norm(predictive.loc, predictive.std()).logpdf(y).sum(axis=1).mean())
 
 
+@pytest.mark.slow
 def test_nll_of_models_that_state_independence_is_worse():
     """Right models of correlation 0.5 promise what they score; those that state independence score worse."""
     right, apart = forecasts(3, 0.5, 0.5), forecasts(3, 0.5, 0.0)

@@ -16,6 +16,7 @@ from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.storage.archives import read_archive, write_archive
 from calcheck.streaming.state import accumulate, merge, read_state, report_from_state, write_state
 from tests.helpers.shorthand import texts
+from tests.helpers.simulations import slow
 from tests.helpers.streams import Batches
 
 RUN = Run(replicates=19)
@@ -201,7 +202,7 @@ def test_the_number_of_landmarks_depends_on_the_tolerance():
     assert count(landmark_error=1e-3, max_flops=1e3) == 32
 
 
-@pytest.mark.parametrize("size", [100, 500, 1500])
+@pytest.mark.parametrize("size", [100, 500, slow(1500)])
 def test_the_error_covers_rows_other_than_the_validation_rows(first, size):
     for spread in (1.0, 0.5):
         day = rows(size, seed=1, spread=spread)

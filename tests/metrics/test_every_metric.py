@@ -68,7 +68,7 @@ def every_pair(families):
     """Return the parameters of a law about metrics and families."""
     return pytest.mark.parametrize(
         ("metric", "family"),
-        pairs(METRICS.values(), families),
+        pairs(METRICS.values(), families, 6),
         ids=lambda each: each if isinstance(each, str) else each.info.name,
     )
 

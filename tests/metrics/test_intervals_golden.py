@@ -164,6 +164,7 @@ def test_replicates_have_the_stated_share_in_each_shell():
     assert_allclose(counts / counts.sum(), [0.5, 0.3, 0.15, 0.05], atol=0.015)
 
 
+@pytest.mark.slow
 def test_the_null_distribution_of_stratified_coverage_draws_only_whether_targets_are_inside():
     """Independent: 4,000 draws of 4 binomial counts of 25 rows; the mean of |share - 0.9| over the bins."""
     rng = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from calcheck.predictions import group_rows
 from tests.helpers import naive_joint as naive
 from tests.helpers.joint_cases import gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value
 from tests.helpers.shorthand import rows_of
-from tests.helpers.simulations import pairs
+from tests.helpers.simulations import pairs, slow
 
 ESTIMATORS = ["unbiased", "v", "paper"]
 KERNELS = [("rbf", 0.5), ("rbf", "1/d"), ("rbf", "median"), ("laplace", 0.3), ("laplace", "1/d"), ("laplace", "median")]
@@ -182,7 +182,7 @@ def test_counts_equal_the_sum_over_their_support(targets, standardize):
     assert_same(exact_values(rows, standardize), expected_values(x, embeddings, targets))
 
 
-@pytest.mark.parametrize("family", ["student-t", "laplace"])
+@pytest.mark.parametrize("family", [slow("student-t"), "laplace"])
 @every_scale
 def test_distributions_without_closed_forms_equal_numerical_integration(family, standardize):
     """Gauss-Legendre quadrature in theta, u = tan(theta), on either side of 0, where a Laplace density has its kink.

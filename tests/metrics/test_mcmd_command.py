@@ -166,6 +166,7 @@ def test_reports_can_be_compared_by_diff(calcheck, samples, tmp_path):
     assert "mcmd" in found.out
 
 
+@pytest.mark.slow
 def test_one_dimensional_inputs_can_be_plotted(calcheck, samples, tmp_path):
     path = tmp_path / "curve.svg"
     assert calcheck("mcmd", *samples[:2], "--inputs", "x", "--plot", path, *FEW).code == 0

@@ -138,6 +138,7 @@ def test_features_reproduce_the_kernel(y, gamma, std):
     assert_allclose(psi @ embedded.T, predictive.kernel_mean(y[:, None], gamma).T, atol=1e-10)
 
 
+@pytest.mark.slow
 @law
 @given(
     st.integers(2, 25),

@@ -51,6 +51,7 @@ def test_values_equal_those_of_the_metric_with_the_setting(swept, calcheck, mode
         assert result["options"] == alone["options"]
 
 
+@pytest.mark.slow
 def test_several_models_are_ranked_at_each_setting(swept, models):
     report = swept(*models, "--vary", "gamma-y=0.1..10:3", "--names", "a,b,c")
     assert report["settings"]["models"] == ["a", "b", "c"]
