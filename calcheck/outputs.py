@@ -3,20 +3,20 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import methodcaller
-from typing import Any
+from typing import Any, Literal
 
 from calcheck.conclusion import Key, combine
 from calcheck.conclusion.decision import Estimate
 from calcheck.conclusion.effects import correlation_text
 from calcheck.core.text import p_text
-from calcheck.evaluation import Answer, Evaluated, Fitted, PlaceSink, ReportRequest, Sink, evaluate, topics_of
+from calcheck.evaluation import Answer, Behind, Evaluated, Fitted, PlaceSink, ReportRequest, Sink, evaluate, topics_of
 from calcheck.execution.run import Run
 from calcheck.inference.p_values_and_verdicts import topic_p_values
 from calcheck.metrics._targets import DependenceFactor
 from calcheck.metrics.base import Metric
-from calcheck.predictions import MappedSource, Source
+from calcheck.predictions import MappedSource, Predictions, Source
 from calcheck.reports import Report, Skipped, rejects
-from calcheck.reports.conclusion import Effect
+from calcheck.reports.conclusion import Conclusion, Effect
 
 Sinks = Callable[[str], tuple[Sink | None, PlaceSink | None]]
 TOGETHER = ""  # Name of all targets together
@@ -59,20 +59,35 @@ def evaluate_outputs(
 
 
 def _combined(request: ReportRequest, joint: Evaluated, parts: Mapping[str, Evaluated]) -> Report:
-    """Return the report of all targets; p-values are adjusted for the topics of all of them."""
-    topics = {(name, key): each for name, part in parts.items() for key, each in topics_of(part.behind).items()}
+    """Return the report of all targets."""
     factor = next((each for each in joint.behind if not isinstance(each, Skipped)), None)
-    p_values = topic_p_values(topics | ({} if factor is None else {(TOGETHER, CORRELATION): [factor]}))
-    reports = {
-        name: request.concluded(part, {key: p for (owner, key), p in p_values.items() if owner == name}, len(parts))
-        for name, part in parts.items()
-    }
-    skipped = dict.fromkeys(each for report in (joint.report, *reports.values()) for each in report.skipped)
+    reports, p = conclude_each(
+        {name: part.behind for name, part in parts.items()},
+        lambda name, p_values: request.concluded(parts[name], p_values, len(parts)),
+        factor,
+    )
     searched = any("region_searched" in report.settings for report in reports.values())
     settings = joint.report.settings | ({"region_searched": True} if searched else {})
-    report = replace(joint.report, settings=settings, skipped=tuple(skipped))
-    effect, limits = _correlation(request, joint, factor, tuple(parts), p_values.get((TOGETHER, CORRELATION)))
+    report = replace(joint.report, settings=settings, skipped=all_skipped([joint.report, *reports.values()]))
+    effect, limits = _correlation(request, joint, factor, tuple(parts), p)
     return combine(report, reports, effect, limits, (request.answer or Answer()).tolerance)
+
+
+def conclude_each(
+    behind: Mapping[str, Behind], conclude: Callable[[str, dict[Key, float]], Report], factor: Fitted | None = None
+) -> tuple[dict[str, Report], float | None]:
+    """Return the reports of targets, and the p-value of their dependence; all p-values are adjusted for each other."""
+    topics = {(name, key): each for name, own in behind.items() for key, each in topics_of(own).items()}
+    p_values = topic_p_values(topics | ({} if factor is None else {(TOGETHER, CORRELATION): [factor]}))
+    reports = {
+        name: conclude(name, {key: p for (owner, key), p in p_values.items() if owner == name}) for name in behind
+    }
+    return reports, p_values.get((TOGETHER, CORRELATION))
+
+
+def all_skipped(reports: Sequence[Report]) -> tuple[Skipped, ...]:
+    """Return the metrics that were skipped in any report."""
+    return tuple(dict.fromkeys(each for report in reports for each in report.skipped))
 
 
 def _correlation(
@@ -94,9 +109,49 @@ def _correlation(
     return effect, (min(each.low for each in pairs), max(each.high for each in pairs))
 
 
-def output_names(source: Source) -> tuple[str, ...]:
-    """Return the names of several targets; none for one, and for several targets per input."""
-    rows = source.predictions()
+def output_names(source: Source, rows: Predictions | None = None) -> tuple[str, ...]:
+    """Return the names of several targets, by all or some rows; none for one, and for several targets per input."""
+    rows = rows or source.predictions()
     if rows.predictive is None or rows.y is None or rows.repeated or rows.predictive.targets == 1:
         return ()
     return tuple(source.target_name(place) for place in range(rows.predictive.targets))
+
+
+def several_names(source: Source) -> tuple[str, ...]:
+    """Return the names of several targets, by the first rows."""
+    return () if getattr(source, "has_one_target", False) else output_names(source, source.beginning(1))
+
+
+def joined_reports(reports: Mapping[str, Report]) -> Report:
+    """Return one report with those of several targets, and what they share."""
+    first, *others = reports.values()
+    shared = {name: each for name, each in first.settings.items() if all(each == o.settings.get(name) for o in others)}
+    answers = [each.conclusion.answer for each in reports.values() if each.conclusion is not None]
+    leading = next((each for each in reports.values() if each.conclusion and each.conclusion.answer == "no"), first)
+    told: Literal["yes", "no", "not-shown"] = (
+        "no" if "no" in answers else "yes" if {*answers} == {"yes"} else "not-shown"
+    )
+    layout = (first.input.layout or "").removeprefix(f"only {next(iter(reports))}").removeprefix(" · ") or None
+    return Report(
+        calcheck=first.calcheck,
+        input=replace(first.input, layout=layout, options=_without_only(first.input.options)),
+        settings=shared,
+        results=(),
+        gates=tuple(replace(gate, rule=f"{name}: {gate.rule}") for name, own in reports.items() for gate in own.gates),
+        conclusion=leading.conclusion and Conclusion(answer=told, effects=(), next=leading.conclusion.next),
+        targets=dict(reports),
+    )
+
+
+def _without_only(options: tuple[str, ...]) -> tuple[str, ...]:
+    place = options.index("--only") if "--only" in options else len(options)
+    return (*options[:place], *options[place + 2 :])
+
+
+def correlation(source: Source, run: Run) -> Effect:
+    """Return how several targets depend on each other."""
+    request = ReportRequest(run, answer=Answer())
+    joint = replace(request, answer=JointAnswer()).evaluate(source, [])
+    factor = next((each for each in joint.behind if not isinstance(each, Skipped)), None)
+    _, p = conclude_each({}, lambda *_: joint.report, factor)
+    return _correlation(request, joint, factor, output_names(source), p)[0]

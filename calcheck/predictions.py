@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from calcheck.reports import Input
 from calcheck.typing import AnyArray, Floats, Indices, Mask, Values
 
 if TYPE_CHECKING:
-    from calcheck.distributions.observed import Observation
+    from calcheck.distributions.observed import Observation, Observations
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ class Predictions:
     row: Indices | None = None
     columns: Mapping[str, AnyArray] = field(default_factory=dict)
     input_columns: frozenset[str] = frozenset()
-    observation: "Observation | None" = None
+    observation: "Observation | Observations | None" = None
 
     def __post_init__(self) -> None:
         lengths = {name: len(value) for name, value in self._parts().items()}
@@ -152,7 +153,7 @@ class Predictions:
         absent: dict[str, Any] = dict.fromkeys(parts)
         return replace(self, row=self.row_numbers(), **absent)
 
-    def with_targets(self, y: Values, predictive: Predictive) -> Self:
+    def with_targets(self, y: Values | None, predictive: Predictive) -> Self:
         """Return a copy with other targets and distributions of the same length, without validation."""
         changed = copy(self)  # skips the costly check of the inputs
         object.__setattr__(changed, "y", y)
@@ -161,8 +162,10 @@ class Predictions:
 
     def of_target(self, place: int) -> Self:
         """Return the rows with one of several targets, and its distributions."""
-        y = np.ascontiguousarray(self.targets()[:, place])
-        return self.with_targets(y, self.distributions().load().of_target(place))
+        y = None if self.y is None else np.ascontiguousarray(self.y[:, place])
+        own = self.with_targets(y, self.distributions().load().of_target(place))
+        object.__setattr__(own, "observation", self.observation and self.observation.of_target(place))
+        return own
 
     def take(self, rows: Indices | slice) -> Self:
         """Return the selected rows, in the given order."""
@@ -202,7 +205,7 @@ def concat(batches: list[Predictions]) -> Predictions:
         id=appended("id"),
         row=None if all(batch.row is None for batch in batches) else np.concatenate([b.row_numbers() for b in batches]),
         columns={name: np.concatenate([batch.columns[name] for batch in batches]) for name in first.columns},
-        observation=first.observation and first.observation.join([b.observation for b in rest if b.observation]),
+        observation=first.observation and first.observation.join([cast("Any", batch.observation) for batch in rest]),
     )
 
 
@@ -238,6 +241,10 @@ class Source(ABC):
     def beginning(self, count: int) -> Predictions:
         """Return the first rows, with the columns by which rows may depend on each other."""
         return first_rows(self.batches(), count)
+
+    def of_target(self, place: int) -> "Source":
+        """Return the source with one of several targets."""
+        return MappedSource(self, methodcaller("of_target", place))
 
     @contextmanager
     def error_context(self) -> Iterator[None]:

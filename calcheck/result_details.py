@@ -250,7 +250,6 @@ class WidthFactorDetails(Details, total=False):
     """Details of width-factor."""
 
     factors: Annotated[list[FactorAtLevel], "Factors at 50, 90 and 99 %, as far as they are known, and at the level."]
-    targets: Annotated[list[FactorAtLevel], "Factor of each of several targets, in their order."]
     conformal_factor: Annotated[
         float | None, "Factor of split conformal prediction, with its guarantee; null if the rows are too few."
     ]

@@ -1,8 +1,10 @@
 """Several targets: each has its answer, and their dependence is judged apart from faults of single targets."""
 
+import io
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from calcheck.conclusion import combine
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.joint import Independent, JointGaussian
 from calcheck.distributions.row_random import RowRandom
+from calcheck.errors import DataError
 from calcheck.evaluation import Answer, evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
@@ -24,6 +27,10 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.render.screen import screen_answer
 from calcheck.reports.conclusion import Effect
 from calcheck.statistics.multivariate import predicted_correlations, rank_scores
+from calcheck.storage import archives
+from calcheck.storage.prediction_files import canonical_columns
+from calcheck.streaming import state
+from tests.helpers import schemas
 from tests.helpers.simulations import sets
 
 N = 300
@@ -167,6 +174,17 @@ def file(tmp_path):
     return tmp_path / "two.csv"
 
 
+@pytest.fixture
+def many(file):
+    """Write forecasts of eight targets: the two of `file`, four times."""
+    rows = pd.read_csv(file)
+    for place in range(3, 9):
+        names = ("y", "mean", "std")
+        rows = rows.assign(**{f"{name}_{place}": rows[f"{name}_{place - 2}"] for name in names})
+    rows.to_csv(file, index=False)
+    return file
+
+
 def test_the_answer_has_a_line_for_each_target_and_the_report_a_table(calcheck, file):
     shown = calcheck("evaluate", file, "--resamples", 100).out
     assert "NO: y_2\n" in shown
@@ -195,14 +213,48 @@ def test_an_answer_whose_correlation_has_no_test_holds_as_far_as_tested():
     assert combine(report, parts, untested, None, 0.2).conclusion.qualifiers == ("as-tested",)
 
 
-def test_states_have_one_answer_about_the_worst_target(calcheck, file, tmp_path):
-    words, state = "size and bias are those of the worst target", tmp_path / "two.npz"
-    options = ("--metrics", "nll", "--save-state", state)
-    shown = [
-        " ".join(calcheck("evaluate", *each).out.split())
-        for each in ((file, "--only", "y_2", *options), (file, *options), (state, "--table"))
-    ]
-    assert [words in each for each in shown] == [False, True, True]
+STREAMED = ("--metrics", "nll,zms", "--replicates", "39")
+
+
+def test_states_answer_for_each_target_as_those_of_one_target_do(calcheck, file, tmp_path):
+    rows, states = pd.read_csv(file), []
+    for place, half in enumerate((rows[:150], rows[150:])):
+        half.to_csv(tmp_path / f"{place}.csv", index=False)
+        states.append(tmp_path / f"{place}.state")
+        first = ("--settings-from", states[0]) if place else STREAMED
+        for name, only in (("", ()), (".alone", ("--only", "y_2"))):
+            given = [each if each != states[0] else f"{states[0]}{name}" for each in first]
+            made = calcheck("evaluate", tmp_path / f"{place}.csv", *given, *only, "--save-state", f"{states[-1]}{name}")
+            assert made.code == 0, made.err
+    found = json.loads(calcheck("evaluate", *states, "--format", "json").out)
+    schemas.validate(found)
+    both = found["conclusion"]["outputs"]
+    (alone,) = [json.loads(calcheck("evaluate", *(f"{each}.alone" for each in states), "--format", "json").out)]
+    assert [each["name"] for each in both] == ["y_1", "y_2"]
+    assert both[1]["results"] == alone["results"]
+    size, other = (next(e for e in each["effects"] if e["topic"] == "size") for each in (both[1], alone["conclusion"]))
+    assert [size[name] for name in ("value", "low", "high")] == [other[name] for name in ("value", "low", "high")]
+    assert (found["input"]["n"], [each["metric"] for each in found["results"]]) == (N, ["nll"])
+    assert found["conclusion"]["effects"][0]["text"].startswith("not tested: needs rows in memory")
+    assert "their targets differ: y_1, y_2 and " in calcheck("evaluate", states[0], f"{states[1]}.alone").refused()
+    refused = calcheck("evaluate", file, "--settings-from", f"{states[0]}.alone").refused()
+    assert "the target y_1 is not in the --settings-from state" in refused
+
+
+def test_an_interrupted_run_over_several_targets_resumes_the_sums_of_each(calcheck, file, tmp_path, monkeypatch):
+    kept, options = tmp_path / "kept", (*STREAMED, "--format", "json", "--checkpoint", tmp_path / "kept")
+    whole = json.loads(calcheck("evaluate", file, *options, "--save-state", tmp_path / "a.state").out)
+    assert not kept.exists()
+    monkeypatch.setattr(archives.FileCheckpoint, "remove", lambda _: None)
+    calcheck("evaluate", file, *options, "--save-state", tmp_path / "b.state")
+    monkeypatch.setattr(state.BatchTask, "__call__", None)  # Nothing is summed again
+    again = json.loads(calcheck("evaluate", file, *options, "--resume", "--save-state", tmp_path / "c.state").out)
+    assert again["conclusion"] == whole["conclusion"]
+
+
+def test_a_file_beyond_the_memory_limit_has_the_answer_of_each_target(calcheck, file):
+    shown = " ".join(calcheck("evaluate", file, *STREAMED, "--memory", "1KiB", "--table").out.split())
+    assert ("NO: y_2" in shown, "rows are processed in batches" in shown) == (True, True)
 
 
 def test_json_has_the_answer_of_each_target_and_is_read_again(calcheck, file, tmp_path):
@@ -255,17 +307,132 @@ def test_one_of_several_targets_is_chosen_in_every_study(calcheck, file, command
     assert "only y_2" in ended.out
 
 
+STUDIES = {
+    "prune": ("--metrics", "zms", "--max-percent", "2", "--replicates", "19"),
+    "reject": ("--metrics", "mae", "--criteria", "std", "--step", "30"),
+    "recalibrate": ("--method", "scale", "--folds", "2", "--no-null", "--resamples", "0"),
+    "slices": ("--by", "a:2", "--metrics", "zms,width-factor"),
+    "monitor": ("--time", "b", "--metrics", "coverage"),
+}
+SPLIT = {"slices": ("--confidence", "0.975"), "monitor": ("--level", "0.025")}
+"""Options by which the study of one target is that of one of two: all targets of a right model pass together."""
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_of_several_targets_is_that_of_each_of_them(calcheck, file, name):
+    run = (name, file, *STUDIES[name], "--format", "json")
+    found = json.loads(calcheck(*run).out)
+    schemas.validate(found)
+    assert [*found["targets"]] == ["y_1", "y_2"]
+    for target, own in found["targets"].items():
+        alone = json.loads(calcheck(*run, "--only", target, *SPLIT.get(name, ())).out)
+        for each in (own, alone):  # Commands to run next repeat the options
+            each["conclusion"] = each.get("conclusion") and {**each["conclusion"], "next": None}
+        assert {**own, "targets": None} == {**alone, "targets": None}
+    assert (found["results"], "only" in str(found["input"])) == ([], False)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_tables_of_each_target_follow_each_other_and_csv_has_a_column_of_targets(calcheck, file, name):
+    shown = calcheck(name, file, *STUDIES[name], *(() if name in ("prune", "reject") else ("--table",)))
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.index("\ny_1") < shown.out.index("\ny_2")
+    frame = pd.read_csv(io.StringIO(calcheck(name, file, *STUDIES[name], "--format", "csv").out))
+    assert [*dict.fromkeys(frame["target"].dropna())] == ["y_1", "y_2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["slices", "monitor", "recalibrate"])
+def test_the_answer_for_many_targets_fits_on_a_screen(calcheck, many, name):
+    shown = calcheck(name, many, *STUDIES[name], *(("--replicates", "399") if name == "slices" else ())).out
+    assert len(shown.splitlines()) <= 24
+    assert "y_1 YES · y_2" in shown
+    assert "--table" in shown
+
+
+def test_results_of_rows_and_pictures_name_their_target(calcheck, file, tmp_path):
+    where = ("--pointwise", tmp_path / "rows.csv", "--plot", tmp_path / "x.svg")
+    assert calcheck("slices", file, "--metrics", "zms", "--columns", "a", *where).code == 0
+    assert {"y_1_region", "y_2_region"} < {*pd.read_csv(tmp_path / "rows.csv")}
+    picture = (tmp_path / "x.svg").read_text()
+    assert ("y_1 · zms" in picture, "y_2 · zms" in picture) == (True, True)
+
+
+@pytest.mark.parametrize("suffix", [".csv", pytest.param(".parquet", marks=pytest.mark.slow)])
+def test_corrections_of_all_targets_are_written_to_one_file_and_the_report_has_their_correlation(
+    calcheck, file, tmp_path, suffix
+):
+    rows = pd.read_csv(file)
+    for name, half in (("val", rows[::2]), ("test", rows[1::2])):
+        half.to_csv(tmp_path / f"{name}.csv", index=False)
+    val, test, out, kept = (tmp_path / name for name in ("val.csv", "test.csv", f"out{suffix}", "map.json"))
+    options = STUDIES["recalibrate"]
+    ended = calcheck("recalibrate", val, *options, "--to", test, "-o", out, "--save-map", kept)
+    assert "correlation  y_1 and y_2 have a correlation of" in ended.out
+    mended = library.read(out).predictions().distributions()
+    for place, target in enumerate(("y_1", "y_2")):
+        own = library.recalibrate(str(val), "scale", folds=2, metrics="zms", only=target, replicates=0).map
+        alone = own.apply(library.read(str(test), only=target).predictions()).distributions()
+        assert_allclose(mended.of_target(place).std(), alone.std(), rtol=1e-12)
+    assert calcheck("recalibrate", test, "--map", kept, "-o", tmp_path / f"again{suffix}").code == 0
+    assert (tmp_path / f"again{suffix}").read_bytes() == out.read_bytes()
+    one = calcheck("recalibrate", test, "--map", kept, "--only", "y_2", "--format", "json").out
+    assert json.loads(one)["settings"]["method"] == "scale"
+    refused = calcheck(
+        "recalibrate", test, "--map", kept, "--target", "y_1", "--mean", "mean_1", "--std", "std_1"
+    ).refused()
+    assert "the map corrects 2 targets, and there are 1" in refused
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mended_targets_keep_how_they_vary_together(kind):
+    rows = forecasts(kind, 0.6, KINDS[kind], factor=5 / 3)
+    found = library.recalibrate(rows, "scale", folds=2, metrics="zms", replicates=0)
+    mended = found.map.apply(rows)
+    if kind == "draws":
+        before, after = (np.argsort(each.distributions().draws, axis=1) for each in (rows, mended))
+        assert (before == after).all()
+        return
+    assert_allclose(predicted_correlations(mended), predicted_correlations(rows), rtol=1e-12, atol=1e-12)
+    assert found.table.loc[("y_2", "scale"), "difference"] < 0
+    with pytest.raises(DataError, match=r"only normal distributions have correlations|files cannot hold other"):
+        canonical_columns(library.recalibrate(rows, "pit", folds=2, metrics="zms", replicates=0).map.apply(rows))
+
+
+def test_models_of_several_targets_are_compared_on_all_together_and_on_each(calcheck, file, tmp_path):
+    rows = pd.read_csv(file)
+    rows.assign(std_2=rows["std_2"] * 5 / 3).to_csv(tmp_path / "wide.csv", index=False)
+    shown = calcheck("compare", file, tmp_path / "wide.csv", "--metrics", "crps,zms")
+    assert "y_2" in shown.out
+    assert "wide is best by crps" in shown.out
+    found = json.loads(
+        calcheck("compare", file, tmp_path / "wide.csv", "--metrics", "crps,zms", "--format", "json").out
+    )
+    parts = {(each["slice"]["dataset"], each["metric"]) for each in found["results"]}
+    assert parts == {("together", "crps"), *((f"y_{place}", each) for place in (1, 2) for each in ("crps", "zms"))}
+    assert [each["dataset"] for each in found["best"]] == ["together", "y_2"]
+    assert found["input"]["n"] == len(rows)
+
+
+def test_a_state_of_a_monitor_is_about_one_target(calcheck, file, tmp_path):
+    path, options = tmp_path / "m.state", ("--time", "b", "--metrics", "coverage")
+    assert calcheck("monitor", file, *options, "--save-state", path).code == 0
+    states = [tmp_path / f"m-y_{place}.state" for place in (1, 2)]
+    assert [each.exists() for each in states] == [True, True]
+    assert "a state is about one target" in calcheck("monitor", states[0], file, *options).refused()
+    shown = calcheck("monitor", states[1], "--format", "json").out
+    assert json.loads(shown)["monitor"]["verdict"] == "fail"
+
+
+def test_standard_input_of_several_targets_is_read_once(calcheck, file, monkeypatch):
+    content = Path(file).read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    shown = calcheck("slices", "-", "--input-format", "csv", *STUDIES["slices"])
+    assert "y_1 YES" in shown.out or "y_1 NO" in shown.out, shown.err
+
+
 def test_what_needs_one_target_names_the_option_that_chooses_it(calcheck, file):
-    for command in (
-        ("zms",),
-        ("prune",),
-        ("reject",),
-        ("recalibrate",),
-        ("slices",),
-        ("monitor", "--time", "b"),
-        ("slices", "--by", "a"),
-    ):
-        assert "pass --only TARGET" in calcheck(command[0], file, *command[1:]).refused()
+    assert "pass --only TARGET" in calcheck("zms", file).refused()
     assert "--only takes one of the targets y_1, y_2, got 'y'" in calcheck("zms", file, "--only", "y").refused()
 
 

@@ -39,12 +39,14 @@ class Recalibration(InteractiveReport):
         """The methods with their scores by cross-validation.
 
         Columns ``value`` (mean score), ``difference`` (from no change), ``p_value`` (that it is below 0) and ``reason``
-        (why a method does not apply); the index is ``method``.
+        (why a method does not apply); the index is ``method``, or ``target`` and ``method`` for several targets.
         """
         import pandas as pd
 
-        rows = [vars(score) for score in self.map.choice.table]
-        return pd.DataFrame(rows).set_index("method")
+        frames = {name: pd.DataFrame(map(vars, each.choice.table)) for name, each in self.map.targets.items()}
+        if frames:
+            return pd.concat(frames, names=["target"]).set_index("method", append=True).droplevel(1)
+        return pd.DataFrame(map(vars, self.map.choice.table)).set_index("method")
 
     def apply(self, data: Any, **columns: Any) -> pd.DataFrame:
         """Return corrected predictions, with one row per row of the data.

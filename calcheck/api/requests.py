@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from calcheck.api import arguments
 from calcheck.api.notebook_report import InteractiveReport, PointwiseResults
@@ -98,6 +98,7 @@ class KeywordRequest(Request):
         source = arguments.open_source(
             data, self._columns, metrics or (), also, dependence=self._dependence, **settings
         )
+        source = source if metrics is None else self.one_target(source)
         return replace(source, by=by) if by and isinstance(source, FileSource) else source
 
     def open_other(
@@ -108,9 +109,10 @@ class KeywordRequest(Request):
         metrics: Sequence[arguments.AnyMetric] | None = None,  # noqa: ARG002 - the columns are those of the first
     ) -> Source:
         if isinstance(data, Predictions) or (isinstance(data, Source) and not isinstance(data, FileSource)):
-            return InMemory(data) if isinstance(data, Predictions) else data
+            return cast("Source", self.one_target(InMemory(data) if isinstance(data, Predictions) else data))
         if isinstance(data, FileSource) or not isinstance(first, FileSource):
-            return replace(data if isinstance(data, FileSource) else read(data), also=tuple(also))
+            source = replace(data if isinstance(data, FileSource) else read(data), also=tuple(also))
+            return cast("Source", self.one_target(source))
         if isinstance(data, (str, PathLike)):
             return read_evaluation_points(str(data), first, also=tuple(also))
         return replace(first, file=read(data).file, also=tuple(also))
@@ -135,7 +137,7 @@ class KeywordRequest(Request):
         return found
 
     def keep(self, name: str, shown: Predictions, columns: dict[str, AnyArray], source: Source) -> None:
-        self.rows.append(PointwiseResults(name, columns, shown.row_numbers(), source))
+        self.rows.append(PointwiseResults(f"{self.target} {name}".strip(), columns, shown.row_numbers(), source))
 
     @contextmanager
     def run(self, source: Source | None = None) -> Iterator[Run]:

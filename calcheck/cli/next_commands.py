@@ -122,7 +122,7 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
         yield "cce", ["--worst", "5"]
     known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
     yield from ((name, []) for name in known[:1])
-    if (faults or "inputs" in wrong) and _has_one_target(source) and report.input.n >= FEWEST_ROWS:
+    if (faults or "inputs" in wrong) and source.has_one_target and report.input.n >= FEWEST_ROWS:
         yield "recalibrate", []
     untested = inputs_effect is not None and inputs_effect.value is None
     if untested and not report.input.layout and (inputs := _inputs(source)):
@@ -155,16 +155,6 @@ def _output_suggestions(report: Report, source: FileSource) -> Iterator[tuple[st
 def _is_shown(effect: Effect) -> bool:
     """Return whether an effect makes the answer no, or limits a yes."""
     return effect.within is False or (effect.p is not None and effect.p <= SIGNIFICANT)
-
-
-def _has_one_target(source: FileSource) -> bool:
-    """Return whether each row has one target: a single column, without lists."""
-    if source.options.only is not None:
-        return True
-    columns, schema = source.roles.target, source.table.schema
-    from calcheck.io.arrow_columns import is_vector
-
-    return len(columns) == 1 and not (columns[0] in schema.names and is_vector(schema.field(columns[0]).type))
 
 
 def _inputs(source: FileSource) -> list[str]:

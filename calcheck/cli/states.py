@@ -129,7 +129,8 @@ def _require_writable(given: dict[str, Any], paths: dict[str, str | None], input
 
 
 def _metrics_of(state: State) -> dict[str, Metric[Any]]:
-    return {each.metric.info.name: each.metric for each in state.metrics[: state.requested]}
+    parts = (state, *state.targets.values())
+    return {each.metric.info.name: each.metric for part in parts for each in part.metrics[: part.requested]}
 
 
 def _named(like: State, path: str | None, name: str) -> Metric[Any]:

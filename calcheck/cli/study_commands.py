@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
@@ -53,6 +53,12 @@ class CommandRequest(Request):
         self._opened: list[FileSource] = []
         self._are_checked = False
         self._pointwise = inputs_and_outputs.Pointwise(given.get("pointwise"))
+
+    def of_target(self, name: str, count: int) -> Self:
+        own = super().of_target(name, count)
+        own.parameters = {**self.parameters, "only": name}
+        own._reading = {**self._reading, "only": name}  # noqa: SLF001 - its own
+        return own
 
     def options(self, owner: type[Any]) -> Any:
         return build(owner, self.parameters)
@@ -111,8 +117,10 @@ class CommandRequest(Request):
             source = inputs_and_outputs.file_source(data, self._reading, narrow=narrow, also=tuple(also))
         else:
             source = inputs_and_outputs.open_source(data, self._reading, metrics, narrow=narrow, also=also, **settings)
+        known = next((each.file for each in self._opened if each.file.name == source.file.name), source.file)
+        source = replace(source, file=known)  # Standard input is read once
         self._opened.append(source)
-        return source
+        return source if metrics is None else self.one_target(source)
 
     def open_other(
         self, data: str, first: Any, also: Sequence[str], metrics: Sequence[Metric[Any]] | None = None
@@ -121,7 +129,9 @@ class CommandRequest(Request):
         from calcheck.io.evaluation_points import read_evaluation_points
 
         if metrics is not None:
-            return replace(self.open(data, metrics, also=also), contents="any")
+            source = inputs_and_outputs.open_source(data, self._reading, metrics, narrow=False, also=also)
+            self._opened.append(self.one_target(replace(source, contents="any")))
+            return self._opened[-1]
         source = read_evaluation_points(data, first, also=tuple(also))
         self._opened.append(source)
         return source
@@ -167,7 +177,8 @@ class CommandRequest(Request):
         return self._pointwise.path is not None
 
     def keep(self, name: str, shown: Predictions, columns: dict[str, AnyArray], source: Any) -> None:  # noqa: ARG002
-        self._pointwise.add(shown, columns)
+        before = f"{self.target}_" if self.target else ""
+        self._pointwise.add(shown, {f"{before}{name}": each for name, each in columns.items()})
 
     def require_outputs(self, *, reads: Sequence[str] = ()) -> None:
         read = [name for source in self._opened for name in source.reads()]

@@ -1,5 +1,6 @@
 """Predictive distributions of several targets."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
@@ -10,6 +11,7 @@ from calcheck.core.validation import LEAST, UNIT, require, require_moderate
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.continuous import Gaussian
 from calcheck.distributions.row_random import Random, Words, hash_rows
+from calcheck.distributions.samples import Samples
 from calcheck.distributions.special import format_plain, joint_normal_kernel_mean
 from calcheck.errors import DataError, ExtremeValuesError
 from calcheck.typing import Indices, Mask, Values
@@ -50,6 +52,11 @@ class Independent(Predictive):
 
     def describe(self) -> list[str]:
         return ["; ".join(row) for row in zip(*(marginal.describe() for marginal in self.marginals), strict=True)]
+
+    def parameters(self) -> tuple[str, dict[str, Values]]:
+        raise DataError(
+            "files cannot hold other distributions of several targets than normal ones and draws: pass --only TARGET"
+        )
 
     @property
     def nbytes(self) -> int:
@@ -320,3 +327,19 @@ def _describe_correlations(factor: Values) -> str:
     if len(factor) == PAIR:
         return f"correlation {format_plain(correlations[0])}"
     return f"correlations from {format_plain(correlations.min())} to {format_plain(correlations.max())}"
+
+
+def with_marginals(joint: Predictive, marginals: Sequence[Predictive]) -> Predictive:
+    """Return the distributions of several targets with other marginal distributions and the same dependence."""
+    normal = [each.normal() for each in marginals]
+    draws = [each.draws for each in marginals if isinstance(each, Samples)]
+    if len(draws) == len(marginals):
+        return Samples(np.stack(draws, axis=2))
+    if not isinstance(joint, JointGaussian):
+        return Independent(tuple(marginals))
+    if any(each is None for each in normal):
+        raise DataError(
+            "only normal distributions have correlations, and the corrected ones are others: pass --method scale"
+        )
+    loc, std = (np.concatenate(each, axis=1) for each in zip(*filter(None, normal), strict=True))
+    return JointGaussian(loc, joint.cholesky * (std / joint.std())[:, :, None])

@@ -13,6 +13,7 @@ from calcheck.core.validation import require, require_finite, require_positive
 from calcheck.distributions.base import Block, Derived, Predictive, blocks_of
 from calcheck.distributions.continuous import Continuous, Gaussian
 from calcheck.distributions.count_base import Counts
+from calcheck.distributions.joint import JointGaussian, from_covariance, with_marginals
 from calcheck.distributions.mixture import Mixture, Noisy
 from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.distributions.row_random import Random, RowRandom, Words
@@ -62,23 +63,28 @@ class Observation:
         """Return the same with noise of draws that remains if these are moved or scaled."""
         return self if predictive.n_draws is None else replace(self, keys=predictive.hashes(SEED))
 
-    def _arrays(self) -> dict[str, AnyArray]:
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return what is known, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: each for name, each in values.items() if each is not None}
 
     def __len__(self) -> int:
         """Return the number of rows, n."""
-        return len(next(iter(self._arrays().values())))
+        return len(next(iter(self.arrays().values()), ()))
 
     def take(self, rows: Indices | slice) -> Self:
         """Return those of the selected rows."""
-        return replace(self, **{name: values[rows] for name, values in self._arrays().items()})
+        return replace(self, **{name: values[rows] for name, values in self.arrays().items()})
 
     def join(self, others: list[Self]) -> Self:
         """Return those of these rows followed by others."""
         parts = [self, *others]
-        joined = {name: np.concatenate([getattr(each, name) for each in parts]) for name in self._arrays()}
+        joined = {name: np.concatenate([getattr(each, name) for each in parts]) for name in self.arrays()}
         return replace(self, **joined)
+
+    def of_target(self, place: int) -> Self:  # noqa: ARG002 - there is one
+        """Return the same."""
+        return self
 
     def _limits(self, count: int) -> tuple[Values, Values]:
         """Return the limits, (n,) each; infinite where there are none."""
@@ -89,8 +95,6 @@ class Observation:
 
     def targets(self, y: Values) -> Values:
         """Return targets (n,) at exactly the limits and points of the grid that they are at up to single precision."""
-        if y.ndim != 1:
-            raise DataError(f"--target-std, --clip and --rounded apply to one target, and there are {y.shape[-1]}")
         low, high = self._limits(len(y))
         if self.step is not None:
             require("y", _on_grid(y, self.step), "must be multiples of --rounded")
@@ -102,14 +106,55 @@ class Observation:
 
     def distributions(self, predictive: Predictive) -> Predictive:
         """Return the distributions of observed targets, given those of the targets themselves."""
-        if predictive.targets > 1:
-            msg = f"--target-std, --clip and --rounded apply to one target, and there are {predictive.targets}"
-            raise DataError(msg)
         if self.noise is not None:
             predictive = add_noise(predictive, self.noise, self.keys)
         if self.low is not None or self.high is not None:
             predictive = clip(predictive, *self._limits(len(predictive)))
         return predictive if self.step is None else round_distributions(predictive, self.step)
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """How several targets of n rows were observed, each by itself."""
+
+    parts: tuple[Observation, ...]
+
+    def __len__(self) -> int:
+        return max(map(len, self.parts))
+
+    def of_target(self, place: int) -> Observation:
+        """Return how one of the targets was observed."""
+        return self.parts[place]
+
+    def with_keys(self, predictive: Predictive) -> Self:
+        """Return the same with noise of draws that remains if these are moved or scaled."""
+        own = (each.with_keys(predictive.of_target(place)) for place, each in enumerate(self.parts))
+        return replace(self, parts=tuple(own))
+
+    def take(self, rows: Indices | slice) -> Self:
+        """Return those of the selected rows."""
+        return replace(self, parts=tuple(own.take(rows) for own in self.parts))
+
+    def join(self, others: list[Self]) -> Self:
+        """Return those of these rows followed by others."""
+        found = zip(self.parts, *(other.parts for other in others), strict=True)
+        return replace(self, parts=tuple(first.join(list(rest)) for first, *rest in found))
+
+    def targets(self, y: Values) -> Values:
+        """Return targets (n, t), at exactly the limits and points of the grid."""
+        return np.stack([own.targets(column) for own, column in zip(self.parts, y.T, strict=True)], axis=1)
+
+    def distributions(self, predictive: Predictive) -> Predictive:
+        """Return the distributions of observed targets; noise makes normal ones less dependent."""
+        marginals = [own.distributions(predictive.of_target(place)) for place, own in enumerate(self.parts)]
+        if not isinstance(predictive, JointGaussian):
+            return with_marginals(predictive, marginals)
+        if any(name != "noise" for own in self.parts for name in own.arrays()):
+            raise DataError("correlated normal distributions have no clipped or rounded form here: pass --only TARGET")
+        zero = np.zeros(len(predictive))
+        noise = np.stack([zero if own.noise is None else own.noise for own in self.parts], axis=1)
+        matrices = predictive.cholesky @ np.swapaxes(predictive.cholesky, 1, 2)
+        return from_covariance(predictive.loc, matrices + noise[:, :, None] ** 2 * np.eye(predictive.targets))
 
 
 def observation_hint(y: Values | None, predictive: Predictive, errors: Sequence[str]) -> str:

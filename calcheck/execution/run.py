@@ -300,6 +300,7 @@ class Run(RunOptions):
     curves_by: tuple[str, ...] = ()
     executor: Executor | None = None  # Workers that reduce batches, in place of this process
     checkpoint: Checkpoint | None = None  # Stores partial sums, from which an interrupted run can resume
+    part: str = ""  # What these sums are about, of several parts of a run
     dependence: RowDependence = field(default_factory=RowDependence)  # Which rows depend on each other
     limits: Limits = field(default_factory=Limits)  # Sizes at which rows are sampled, or a cheaper method is used
 
@@ -487,7 +488,8 @@ def reduce_locally(
 ) -> SumT | None:
     """Return the sum over the batches of a source in order, resumed from the last checkpoint; None without rows."""
     checkpoint = None if run is None or run.checkpoint is None else run.checkpoint
-    done, total = (0, None) if checkpoint is None else checkpoint.load(stage, work)
+    stored = stage if run is None else f"{run.part}{stage}"
+    done, total = (0, None) if checkpoint is None else checkpoint.load(stored, work)
     if done is None:
         return total
     read = 0
@@ -501,11 +503,11 @@ def reduce_locally(
         else:
             total.add(part)
         if checkpoint is not None:
-            checkpoint.save(stage, number, total)
+            checkpoint.save(stored, number, total)
         if run is not None and rows is not None:
             run.progress(stage, read / rows)
     if checkpoint is not None:
-        checkpoint.complete(stage, total)
+        checkpoint.complete(stored, total)
     return total
 
 

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,9 @@ from calcheck.io.join import JoinedColumn, KeyIndex
 from calcheck.io.tables import ConcatTable, Table, read_batches
 from calcheck.predictions import Predictions, concat
 from calcheck.typing import AnyArray, Floats, Mask
+
+if TYPE_CHECKING:
+    from calcheck.distributions.observed import Observation, Observations
 
 NO_ROWS = "every row has a missing number, so --nan-policy omit leaves no rows"
 LIMITS = ("lower", "upper")
@@ -242,15 +245,7 @@ class Scan:
         try:
             predictive, raised = predictive_of(roles, arrays, self.options.min_std)
             self.n_clipped += raised
-            if self.place is not None and predictive is not None:
-                arrays |= {"y": arrays["y"][:, self.place]} if "y" in arrays else {}
-                predictive = predictive.of_target(self.place)
-            observation = None
-            if roles.observed is not None and predictive is not None:
-                observation = roles.observed.observation(arrays, len(predictive))
-                arrays |= {"y": observation.targets(arrays["y"])} if "y" in arrays else {}
-                observation = observation.with_keys(predictive)
-                predictive = observation.distributions(predictive) if self.observed else predictive
+            predictive, observation = self._of_observed(predictive, arrays)
             return Predictions(
                 y=arrays.get("y"),
                 predictive=predictive,
@@ -265,6 +260,25 @@ class Scan:
             )
         except ValuesError as error:
             raise self._located(error, self.column_names(error.name), places) from error
+
+    def _of_observed(
+        self, predictive: Predictive | None, arrays: dict[str, AnyArray]
+    ) -> "tuple[Predictive | None, Observation | Observations | None]":
+        """Return the distributions of the target that is used as it was observed, and how; select it in the arrays."""
+        if predictive is None:
+            return None, None
+        observation = None
+        if self.roles.observed is not None:
+            observation = self.roles.observed.observation(arrays, len(predictive), predictive.targets)
+        if self.place is not None:
+            arrays |= {"y": arrays["y"][:, self.place]} if "y" in arrays else {}
+            predictive = predictive.of_target(self.place)
+            observation = observation and observation.of_target(self.place)
+        if observation is None:
+            return predictive, None
+        arrays |= {"y": observation.targets(arrays["y"])} if "y" in arrays else {}
+        observation = observation.with_keys(predictive)
+        return observation.distributions(predictive) if self.observed else predictive, observation
 
     def _located(self, error: ValuesError, name: str, places: Places) -> DataError:
         """Return the error with the row numbers of the file that holds the rows, and the number of rows up to them."""

@@ -135,7 +135,7 @@ class ColumnOptions:
     min_std: float | None = option("Minimum standard deviation: smaller values are raised to it.")
     target_std: str | None = option(
         "Standard deviation of the measurement errors of targets, which are part of what is observed, and not of what"
-        " is predicted.",
+        " is predicted. This and the next two: one for all targets, or one for each, separated by commas.",
         metavar="COLUMN|NUMBER",
     )
     clip: str | None = option(
@@ -172,7 +172,7 @@ class ColumnOptions:
             raise OptionError(f"--min-std raises standard deviations, but {without_std[0]} has none")
         if self.error_dist is not None and without_std:
             raise OptionError(f"--error-dist applies to means and standard deviations, not to {without_std[0]}")
-        if self.clip is not None and self.clip.count(",") != 1:
+        if self.clip is not None and self.clip.count(",") % 2 != 1:
             raise OptionError(f"--clip takes two limits, of which one may be empty: 0,5 or ,5. Got {self.clip!r}")
         if self.param and not self.dist:
             raise OptionError("--param needs --dist, which defines the parameters")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -20,7 +21,7 @@ from calcheck.reports import FileRole
 from calcheck.typing import AnyArray, Floats, Values
 
 if TYPE_CHECKING:
-    from calcheck.distributions.observed import Observation
+    from calcheck.distributions.observed import Observation, Observations
 
 Arrays = dict[str, AnyArray]
 
@@ -127,38 +128,47 @@ Given: TypeAlias = "str | float | None"  # A column, a number, or nothing
 
 @dataclass(frozen=True)
 class ObservationRole:
-    """Columns or numbers that say how targets were observed."""
+    """Columns or numbers that say how targets were observed: one for all targets, or one for each."""
 
-    noise: Given = None
-    low: Given = None
-    high: Given = None
-    step: Given = None
+    noise: tuple[Given, ...] = (None,)
+    low: tuple[Given, ...] = (None,)
+    high: tuple[Given, ...] = (None,)
+    step: tuple[Given, ...] = (None,)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns among them."""
-        return tuple(each for each in (self.noise, self.low, self.high, self.step) if isinstance(each, str))
+        each = (*self.noise, *self.low, *self.high, *self.step)
+        return tuple(dict.fromkeys(name for name in each if isinstance(name, str)))
 
     def arguments(self) -> dict[str, str]:
         """Return the columns or numbers by option."""
-        clip = ",".join("" if each is None else _given(each) for each in (self.low, self.high))
-        found = {"target-std": self.noise, "clip": None if clip == "," else clip, "rounded": self.step}
-        return {name: _given(each) for name, each in found.items() if each is not None}
+        limits = [each for pair in zip(self.low, self.high, strict=True) for each in pair]
+        found = {"target-std": self.noise, "clip": tuple(limits), "rounded": self.step}
+        return {name: ",".join(map(_given, each)) for name, each in found.items() if any(v is not None for v in each)}
 
-    def observation(self, arrays: Arrays, count: int) -> "Observation":
-        """Return how the targets of a number of rows were observed."""
-        from calcheck.distributions.observed import Observation
+    def observation(self, arrays: Arrays, count: int, targets: int) -> "Observation | Observations":
+        """Return how one or several targets of a number of rows were observed."""
+        from calcheck.distributions.observed import Observation, Observations
 
-        def values(given: Given) -> Values | None:
-            if given is None:
+        def values(given: tuple[Given, ...], place: int) -> Values | None:
+            each = given[place % len(given)]
+            if each is None:
                 return None
-            return np.full(count, given) if isinstance(given, float) else np.asarray(arrays[given], np.float64)
+            return np.full(count, each) if isinstance(each, float) else np.asarray(arrays[each], np.float64)
 
-        return Observation(values(self.noise), values(self.low), values(self.high), values(self.step))
+        named = {"--target-std": self.noise, "--clip": self.low, "--rounded": self.step}
+        for name, given in named.items():
+            if len(given) not in (1, targets):
+                raise DataError(f"{name} is given for {len(given)} targets, and there are {targets}")
+        every = {"noise": self.noise, "low": self.low, "high": self.high, "step": self.step}
+        found = [{name: values(given, place) for name, given in every.items()} for place in range(targets)]
+        parts = tuple(Observation(keys=None, **each) for each in found)
+        return parts[0] if targets == 1 else Observations(parts)
 
 
-def _given(each: str | float) -> str:
-    return each if isinstance(each, str) else f"{each:.15g}"
+def _given(each: Given) -> str:
+    return "" if each is None else each if isinstance(each, str) else f"{each:.15g}"
 
 
 def columns_by_option(role: Distributions | None) -> dict[str, tuple[str, ...]]:
@@ -210,12 +220,13 @@ class Roles:
     unusual: bool = False  # Whether the columns were found by names that are less common, so that reports state them
     observed: ObservationRole | None = None  # How the targets were observed
 
-    def described_columns(self) -> dict[str, str]:
-        """Return the column names of each role, for reports."""
-        described = {"y": list_names(self.target)} if self.target else {}
+    def described_columns(self, place: int | None = None) -> dict[str, str]:
+        """Return the column names of each role, for reports: of all targets, or of the one that is used."""
+        listed = partial(list_names, place=place)
+        described = {"y": listed(self.target)} if self.target else {}
         match self.predictive:
             case GaussianRole(mean=mean, spread=spread, kind=kind):
-                described |= {"mean": list_names(mean), kind: list_names(spread)}
+                described |= {"mean": listed(mean), kind: listed(spread)}
             case ResidualRole(error=error, spread=spread, kind=kind):
                 described = {"y - mean": error, kind: spread}
             case ParametersRole(convention, columns, error):
@@ -278,9 +289,9 @@ def _shape(shape: Shape | None) -> list[str]:
     return [] if shape is None else ["--error-dist", shape]
 
 
-def list_names(columns: tuple[str, ...]) -> str:
-    """Return column names as text; only the first and last if there are many."""
-    few = 4
+def list_names(columns: tuple[str, ...], place: int | None = None) -> str:
+    """Return column names as text, or the name at a place of several; only the first and last if there are many."""
+    few, columns = 4, columns if place is None or len(columns) == 1 else columns[place : place + 1]
     if len(columns) <= few:
         return ", ".join(columns)
     return f"{columns[0]} … {columns[-1]} ({len(columns)} columns)"

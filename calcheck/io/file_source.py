@@ -1,5 +1,6 @@
 """A source of predictions in files."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -19,7 +20,7 @@ from calcheck.io.column_names import SPREADS, ColumnOptions
 from calcheck.io.crossing import Crossing
 from calcheck.io.files import STDIN, AnyFile, Files, file_named, resolve, shown_path
 from calcheck.io.filters import Filters, TableLayout, require_one
-from calcheck.io.long_layouts import explode, pivot_long
+from calcheck.io.long_layouts import explode, parse_distributions, pivot_long
 from calcheck.io.naming_schemes import LONG, NESTED, ColumnIndex, Nested, forms_of, unclear_spreads
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
 from calcheck.predictions import HasInfo, Predictions, Source, first_rows
@@ -81,7 +82,8 @@ class FileSource(Source):
             searched = self.contents != "sample" and not self.options.names_form
             layout = next((each for each in (*LONG, *NESTED) if searched and each.matches(table.schema)), None)
             if layout is None:
-                return TableLayout(table, filters=filters, notes=notes_of(table))
+                texts = parse_distributions(self.file, table, filters) if searched else None
+                return texts or TableLayout(table, filters=filters, notes=notes_of(table))
             if isinstance(layout, Nested):
                 return explode(layout, self.file, table, filters)
             return pivot_long(layout, self.file, table, self.options, filters)
@@ -163,8 +165,8 @@ class FileSource(Source):
             )
 
     def _scale_hint(self, columns: Sequence[str]) -> str:
-        """Return the mean z² of columns read as variances and as standard deviations; empty if it is unknown."""
-        hints = []
+        """Return the mean z² of columns read as variances and as standard deviations, and the command that fits."""
+        hints, found = [], list[tuple[float, str]]()
         for column in columns:
             try:
                 rows = FileSource(self.file, replace(self.options, var=column)).predictions()
@@ -175,8 +177,13 @@ class FileSource(Source):
             error, std = rows.y - rows.predictive.mean(), rows.predictive.std()
             with np.errstate(all="ignore"):  # overflow and division by zero are shown as inf or nan
                 as_variance, as_std = (float(np.mean((error / spread) ** 2)) for spread in (std, std**2))
+                away = np.abs(np.log([as_variance, as_std]))
+            found += [(float(each), f"--{kind} {column}") for each, kind in zip(away, ("var", "std"), strict=True)]
             hints.append(f"{column} gives {as_variance:.3g} as a variance, {as_std:.3g} as a standard deviation")
-        return f". Mean z² should be about 1: {'; '.join(hints)}" if hints else ""
+        if not hints:
+            return ""
+        command = f"calcheck {shlex.quote(self.file.name)} {min(found)[1]}"
+        return f". Mean z² should be about 1: {'; '.join(hints)}; the nearest is {command}"
 
     def batches(self) -> Iterator[Predictions]:
         self._passed = self._pass()
@@ -310,7 +317,7 @@ class FileSource(Source):
     def streamed_input_info(self, n: int, first: Predictions) -> Input:
         read = self.layout.read or max(self._reading.read, n)
         files = [self._file(column_roles.FILE_ROLES[self.contents], self.file, read)] if self.file.count else []
-        columns = self.roles.described_columns()
+        columns = self.roles.described_columns(self._place)
         unusual = columns.items() if self.roles.unusual else ()
         mapping = "; ".join(f"{role}: {name}" for role, name in unusual if role not in {name, "x"})
         if self.embedding is not None:
@@ -419,6 +426,17 @@ class FileSource(Source):
         names = self.roles.target
         return names[place] if len(names) > 1 else f"{(*names, 'y')[0]}_{place + 1}"
 
+    @property
+    def has_one_target(self) -> bool:
+        """Whether there is certainly one target; several may be in one column."""
+        names = self.roles.target
+        schema = self.table.schema
+        one = len(names) == 1 and not (names[0] in schema.names and is_vector(schema.field(names[0]).type))
+        return one or self.options.only is not None
+
+    def of_target(self, place: int) -> Source:
+        return replace(self, options=replace(self.options, only=self.target_name(place)))
+
     @cached_property
     def _place(self) -> int | None:
         """The place of the target that is used, of several; None if all are."""
@@ -469,7 +487,7 @@ class FileSource(Source):
 
     def column_name(self, role: str) -> str:
         """Return the name of a role with its column."""
-        columns = self.roles.described_columns()
+        columns = self.roles.described_columns(self._place)
         kind = next((kind for kind in SPREADS if kind in columns), role)
         if role == SPREADS[0] != kind:
             return f"{role} (column {columns[kind]}, as {kind})"

@@ -6,11 +6,21 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.errors import DataError
-from calcheck.io.arrow_columns import MemoryTable, inner_length, is_scalar, key_text, natural, pc, to_floats, to_matrix
-from calcheck.io.column_names import ColumnOptions
+from calcheck.io.arrow_columns import (
+    MemoryTable,
+    inner_length,
+    is_scalar,
+    is_text,
+    key_text,
+    natural,
+    pc,
+    to_floats,
+    to_matrix,
+)
+from calcheck.io.column_names import MEANS, OTHER_NAMES, STDS, ColumnOptions
 from calcheck.io.files import AnyFile
 from calcheck.io.filters import Filters, TableLayout, require_one
-from calcheck.io.naming_schemes import Long, Nested, level_name, level_of
+from calcheck.io.naming_schemes import Long, Nested, forms_of, level_name, level_of
 from calcheck.io.tables import Table, read_batches
 from calcheck.typing import Indices, Mask
 
@@ -230,3 +240,56 @@ def explode(layout: Nested, file: AnyFile, table: Table, filters: Filters) -> Ta
         read=read,
         filters=replace(filters, conditions=()),
     )
+
+
+NUMBER = r"(?:[^=,()]*= *)?(?P<{}>[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)"
+JULIA = r"^(?:Distributions\.)?"
+DISTRIBUTION = rf"{JULIA}(?P<family>[A-Za-z]+)(?:\{{\w+\}})?\({NUMBER.format('one')}(?:, *{NUMBER.format('two')})?\)$"
+TEXTS = {  # Parameters of distributions as text, and the family if it is not normal: Julia's names, and R's
+    "Normal": (("mean", "std"), ""),
+    "N": (("mean", "variance"), ""),
+    "LogNormal": (("loc", "scale"), "lognormal:torch"),
+    "Poisson": (("rate",), "poisson"),
+    "Pois": (("rate",), "poisson"),
+}
+KNOWN = ("t", "TDist", "Gamma", "Beta", "Exp", "Exponential", "NB", "NegativeBinomial", "Laplace", "Cauchy", "Weibull")
+OTHERS = rf"{JULIA}(?:{'|'.join(KNOWN)})(?:\{{.*\}})?\(.*[0-9].*\)$"
+"""Families that are not read."""
+
+
+def parse_distributions(file: AnyFile, table: Table, filters: Filters) -> TableLayout | None:
+    """Return a table with the parameters of distributions that a column states as text; None if no column does."""
+    names, known = table.schema.names, {*STDS, *OTHER_NAMES["std"]}
+    texts = [field.name for field in table.schema if is_text(field.type)]
+    if not texts or known.intersection(names) or forms_of(names):
+        return None
+    first = next(iter(read_batches(file, table, texts)), pa.table({}))
+    for name in first.schema.names:
+        start = key_text(first[name].drop_null().slice(0, 1))
+        family = pc.extract_regex(start, DISTRIBUTION).to_pylist() if len(start) else []
+        if family and family[0] and family[0]["family"] in TEXTS:
+            return _with_parameters(pa.concat_tables(list(read_batches(file, table, names))), name, filters)
+        if len(start) and pc.match_substring_regex(start, OTHERS)[0].as_py():
+            msg = f"column {name!r} holds distributions as text, such as {start[0].as_py()!r}, and only those of"
+            raise DataError(f"{msg} {', '.join(TEXTS)} are read: write their parameters as columns, and pass --dist")
+    return None
+
+
+def _with_parameters(rows: pa.Table, name: str, filters: Filters) -> TableLayout:
+    """Return a table with the parameters of the distributions in one of its columns, in place of this."""
+    texts = key_text(rows[name])
+    found = pc.extract_regex(texts, DISTRIBUTION).combine_chunks()
+    families = pc.unique(found.field("family")).to_pylist()
+    if found.null_count or len(families) > 1 or families[0] not in TEXTS:
+        others = texts.filter(pc.or_kleene(pc.is_null(found), pc.not_equal(found.field("family"), families[0])))
+        odd = others[0].as_py() if len(others) else texts[0].as_py()
+        raise DataError(f"column {name!r} holds distributions of one family as text, and also {odd!r}")
+    parameters, family = TEXTS[families[0]]
+    numbers = {each: to_floats(found.field(side), name) for each, side in zip(parameters, ("one", "two"), strict=False)}
+    if "variance" in numbers:
+        numbers["std"] = np.sqrt(np.maximum(numbers.pop("variance"), 0))
+    stated = {name, *MEANS, *OTHER_NAMES["mean"], ".mean"}
+    columns = {each: rows[each] for each in rows.schema.names if each not in stated}
+    columns |= {"dist": pa.array([family] * len(rows))} if family else {}
+    columns |= {each: pa.array(values) for each, values in numbers.items()}
+    return TableLayout(MemoryTable(pa.table(columns)), layout=f"distributions as text ({name})", filters=filters)

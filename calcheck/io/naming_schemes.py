@@ -121,6 +121,7 @@ QUANTILE = re.compile(r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile)[_-]?(?P<level
 SAMPLE = re.compile(r"(?:(?P<of>.+)_)?sample_?(?P<draw>[0-9]+)|(?P<component>.+)_s(?P<path>[0-9]+)")
 DARTS = re.compile(r".+_s[0-9]+")
 PERCENT = re.compile(r"[QqPp]_?(?P<lettered>[0-9]{2}|[0-9]{1,2}\.[0-9]+)|X?(?P<signed>[0-9]{1,2}(?:\.[0-9]+)?)[%.]")
+SINGLE = re.compile(r"[QqPp]_?(?P<percent>[1-9])")
 DIGITS = 12  # Decimals to which levels are rounded: (1 - 0.9) / 2 becomes 0.05
 MEAN_ENDS = tuple(mark + end for mark in "_." for end in ("pred", "prediction", "mean", "hat", "forecast"))
 STD_ENDS = tuple(mark + end for mark in "_." for end in ("std", "sd", "stddev"))
@@ -222,8 +223,22 @@ def _in_percent(name: str) -> tuple[str, float] | None:
 
 def percent_quantiles(names: Iterable[str]) -> QuantilesRole | None:
     """Return the role of quantiles with levels in percent, ``Q2.5`` or ``97.5%``; None for fewer than two."""
-    columns = _by_level(list(names), _in_percent).get("", {})
+    columns = _by_level(names := list(names), _in_percent).get("", {})
+    columns |= {level: name for name, level in levels_of(names).items() if level is not None and SINGLE.fullmatch(name)}
     return quantiles_role(columns) if len(columns) > 1 else None
+
+
+def levels_of(names: Collection[str]) -> dict[str, float | None]:
+    """Return the levels in column names, None where there is none; ``q5`` is a percentage if there is ``q95``.
+
+    >>> levels_of(["q5", "q95"]), levels_of(["q1", "q2"])
+    ({'q5': 0.05, 'q95': 0.95}, {'q1': None, 'q2': None})
+    """
+    found = {name: level_of(name) for name in names}
+    for match in filter(None, map(SINGLE.fullmatch, names)):
+        level = round(int(match["percent"]) / 100, DIGITS)
+        found[match[0]] = level if round(1 - level, DIGITS) in found.values() else None
+    return found
 
 
 def moments_by_target(names: Collection[str]) -> dict[str, tuple[str, str]]:

@@ -81,8 +81,11 @@ EMBEDDING = r"emb_\d+"
 INPUTS = r"input_\d+"
 UNCLEAR_PAIRS = {
     ("0", "1"): "may be means and standard deviations, variances, or logs of either. Pass --mean 0 with --std 1,"
-    " --var 1, --log-std 1 or --log-var 1",
-    ("loc", "scale"): "have a different meaning in each family. Pass --dist (--dist gaussian, …)",
+    " --var 1, --log-std 1 or --log-var 1: CatBoost writes variances, as in calcheck {file} --mean 0 --var 1",
+    ("loc", "scale"): "have a different meaning in each family. Pass --dist (--dist gaussian, …): NGBoost writes them"
+    " for its default, the normal distribution, as in calcheck {file} --dist gaussian",
+    ("knowledge_uncertainty", "data_uncertainty"): "are variances of CatBoost, whose sum is that of targets: add a"
+    " column with it, total, as in calcheck {file} --var total",
 }  # Ambiguous pairs of columns, with the message about them
 STANDARD_ERRORS = ("se.fit", "se", "mean_se", "variance.estimates", "Est.Error", "std.error", "stderr")
 KEYS = {  # Columns that identify rows, by tool
@@ -177,16 +180,22 @@ class _Finder:
             return None
         if not has_location and (options.clip or options.rounded):
             raise DataError("--clip and --rounded need targets, and there are errors y - mean. Pass targets and means")
-        low, high = (options.clip or ",").split(",")
+        limits = (options.clip or ",").split(",")
         return column_roles.ObservationRole(
-            self._given("target_std", options.target_std),
-            self._given("clip", low.strip()),
-            self._given("clip", high.strip()),
-            self._given("rounded", options.rounded),
+            self._given_list("target_std", options.target_std),
+            tuple(self._given("clip", each) for each in limits[::2]),
+            tuple(self._given("clip", each) for each in limits[1::2]),
+            self._given_list("rounded", options.rounded),
         )
 
-    def _given(self, role: str, text: str | None) -> column_roles.Given:
+    def _given_list(self, role: str, text: str | None) -> tuple[column_roles.Given, ...]:
+        """Return the columns or numbers of one or several targets."""
+        whole = text is None or text in self.columns.names
+        return tuple(self._given(role, each) for each in ([text or ""] if whole else str(text).split(",")))
+
+    def _given(self, role: str, text: str) -> column_roles.Given:
         """Return a column or a number; None for an empty text."""
+        text = text.strip()
         if not text:
             return None
         try:
@@ -279,10 +288,10 @@ class _Finder:
 
     def quantiles(self, columns: tuple[str, ...]) -> column_roles.QuantilesRole:
         """Return the role of quantile columns, with the levels in their names."""
-        levels = {naming_schemes.level_of(name): name for name in columns}
-        known = {level: name for level, name in levels.items() if level is not None}
+        levels = naming_schemes.levels_of(columns)
+        known = {level: name for name, level in levels.items() if level is not None}
         if len(known) < len(columns):
-            odd = next((name for name in columns if naming_schemes.level_of(name) is None), columns[0])
+            odd = next((name for name, level in levels.items() if level is None), columns[0])
             msg = f"--quantiles: column name {odd!r} has no level (as in q_0.05), or two names have the same level"
             raise OptionError(msg)
         return naming_schemes.quantiles_role(known)
@@ -364,7 +373,7 @@ def missing_predictions(columns: ColumnIndex, options: ColumnOptions, file: str)
     special = "" if stated else interval_columns.missing_level(columns, file) or _mixture_columns(columns)
     errors = [] if stated or special else [each for each in STANDARD_ERRORS if each in columns.free]
     if not errors:
-        return special or _unrecognized(columns, options)
+        return special or _unrecognized(columns, options, file)
     name = errors[0]
     return (
         f"{name!r} may be the uncertainty of the mean alone, without the noise of the targets: if it is that of new"
@@ -373,14 +382,14 @@ def missing_predictions(columns: ColumnIndex, options: ColumnOptions, file: str)
     )
 
 
-def _unrecognized(columns: ColumnIndex, options: ColumnOptions) -> str:
+def _unrecognized(columns: ColumnIndex, options: ColumnOptions, file: str) -> str:
     """Return the message that no columns of distributions were recognized, and what may be meant."""
+    for pair, meaning in UNCLEAR_PAIRS.items():
+        if set(pair) <= set(columns.free):
+            return f"columns {pair[0]!r} and {pair[1]!r} {meaning.format(file=quote(file))}"
     if (mean := columns.one_of("mean", MEANS)) is not None:
         only = "" if naming_schemes.unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
         return only + columns.missing("std")
-    for pair, meaning in UNCLEAR_PAIRS.items():
-        if set(pair) <= set(columns.free):
-            return f"columns {pair[0]!r} and {pair[1]!r} {meaning}"
     if columns.one_of("std", STDS):
         return f"{columns.missing('mean')}, or pass errors y - mean as --error COLUMN"
     if not options.names_form and (possible := parameter_columns.possible_conventions(columns)):

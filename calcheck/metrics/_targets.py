@@ -1,74 +1,24 @@
-"""Metrics of several targets: those of the worst of them, and how the targets depend on each other."""
+"""How several targets depend on each other, and verdicts of intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
-from calcheck.metrics._lazy import groups, multivariate, np, order_statistics
+from calcheck.metrics._lazy import multivariate, np, order_statistics
 from calcheck.metrics.base import Metric
 from calcheck.reports import rejects
 
 if TYPE_CHECKING:
     from calcheck.metrics._lazy import Clusters, Means, Predictions, Run, Source, Values
 
-TARGET = "target "  # Beginning of the names of what belongs to one of several targets
-ValueT = TypeVar("ValueT")
 SIDES = {"sum": 1, "difference": -1}
 LEAST = 1e-12  # Least squared factor
-
-
-def each_target(rows: Predictions) -> list[Predictions]:
-    """Return the rows with each of their targets alone, and its distributions; the rows themselves if there is one."""
-    count = rows.distributions().targets
-    return [rows] if count == 1 else [rows.of_target(place) for place in range(count)]
-
-
-def join(parts: Sequence[Mapping[str, ValueT]]) -> dict[str, ValueT]:
-    """Return what belongs to each target under names that say to which; the names of a single one do not change."""
-    if len(parts) == 1:
-        return dict(parts[0])
-    return {f"{TARGET}{place}: {name}": each for place, part in enumerate(parts) for name, each in part.items()}
-
-
-def split(named: Mapping[str, ValueT]) -> list[dict[str, ValueT]]:
-    """Return what :func:`join` merged, with what belongs to all targets in each part."""
-    prefixes = dict.fromkeys(f"{name.split(': ')[0]}: " for name in named if name.startswith(TARGET))
-    common = {name: each for name, each in named.items() if not name.startswith(TARGET)}
-    parts = [
-        {name.removeprefix(prefix): each for name, each in named.items() if name.startswith(prefix)} | common
-        for prefix in prefixes
-    ]
-    return parts or [common]
-
-
-def split_means(means: Means) -> list[Means]:
-    """Return the means of each target."""
-    return [groups.Means(part, means.n) for part in split(means)]
-
-
-def split_rows(rows: RowResults) -> list[RowResults]:
-    """Return the results of each target."""
-    terms, fixed = split(rows.terms), split(rows.fixed)
-    columns = split(rows.columns) if rows.columns else [{} for _ in terms]
-    parts = zip(columns, terms, fixed, strict=True)
-    return [replace(rows, columns=own, terms=each, fixed=others) for own, each, others in parts]
-
-
-def join_rows(parts: Sequence[RowResults]) -> RowResults:
-    """Return the results of several targets."""
-    return replace(
-        parts[0],
-        columns=join([each.columns for each in parts]),
-        terms=join([each.terms for each in parts]),
-        fixed=join([each.fixed for each in parts]),
-        warnings=tuple(dict.fromkeys(message for each in parts for message in each.warnings)),
-    )
 
 
 def farthest(values: Iterable[Values], distance: Callable[[Values], Values]) -> Values:
@@ -76,19 +26,10 @@ def farthest(values: Iterable[Values], distance: Callable[[Values], Values]) -> 
     return reduce(lambda one, other: np.where(distance(other) > distance(one), other, one), values)
 
 
-def hull(found: Sequence[IntervalInference], confidence: float) -> IntervalInference:
-    """Return the interval that contains those of all targets, judged by the smallest p-value times their number."""
-    lows, highs = [each.low for each in found], [each.high for each in found]
-    known = [each.p_value for each in found if each.p_value is not None]
-    p_value = min(1.0, len(found) * min(known)) if known else None
-    return replace(
-        found[0],
-        low=None if None in lows else min(each for each in lows if each is not None),
-        high=None if None in highs else max(each for each in highs if each is not None),
-        p_value=p_value,
-        verdict="fail" if p_value is not None and rejects(p_value, confidence) else "pass",
-        warnings=tuple(dict.fromkeys(each for part in found for each in part.warnings)),
-    )
+def with_verdict(found: IntervalInference, confidence: float) -> IntervalInference:
+    """Return an interval with the verdict of its p-value."""
+    fails = found.p_value is not None and rejects(found.p_value, confidence)
+    return replace(found, verdict="fail" if fails else "pass")
 
 
 class PairFactor(NamedTuple):

@@ -9,7 +9,7 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.metrics._lazy import coverage, np, order_statistics, pit, zscores
-from calcheck.metrics._targets import each_target, farthest, hull, join, split
+from calcheck.metrics._targets import with_verdict
 from calcheck.metrics.base import WEIGHT, LocalMetric, MeanMetric
 
 if TYPE_CHECKING:
@@ -144,8 +144,7 @@ class StandardizedBias(MeanMetric):
     A mean over rows; unbiased. The interval consists of two one-sided limits by Student's t, each of which is wrong
     with a probability of 1 - confidence; with the default, 90 % of intervals contain the expected value. If rows depend
     on each other, its standard error is that between clusters. For quantiles and intervals, it is that with one further
-    target beyond each of the outermost limits: none may be there by chance (Agresti and Caffo 2000). For several
-    targets, it is that of the target with the largest bias, and the limits contain those of each target. Time O(n).
+    target beyond each of the outermost limits: none may be there by chance (Agresti and Caffo 2000). Time O(n).
 
     References
     ----------
@@ -160,7 +159,6 @@ class StandardizedBias(MeanMetric):
         interpretation="0 is ideal; at 0.2, targets are on average 0.2 standard deviations above the predictions.",
         interval="one-sided",
         distribution_free=True,
-        several_targets=True,
         uses="coverage",
         exempt_laws={"spread": "a wrong spread makes a mean of errors smaller or larger"},
     )
@@ -170,28 +168,26 @@ class StandardizedBias(MeanMetric):
         return False
 
     def compute(self, rows: Predictions) -> RowResults:
-        return RowResults(join([_standardized(each) for each in each_target(rows)]), reference=0.0)
+        return RowResults(_standardized(rows), reference=0.0)
 
     def value(self, means: Means) -> Values:
-        return farthest([each["z"] for each in split(means)], np.abs)
+        return means["z"]
 
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by Student's t, and its test."""
         if rows.n == 1:
             return IntervalInference(warnings=(Message.of_absence("no-interval", "a single row has no spread"),))
         weights = rows.terms[WEIGHT].values if WEIGHT in rows.terms else None
-        found = []
-        for own in split(rows.columns or rows.fixed):
-            stated = not rows.columns
-            mean = _mean_of_sums(own, rows.n) if stated else _mean_of_rows(own, weights, clusters)
-            low, high = mean.limits(1 - run.confidence)
-            found.append(IntervalInference(low=low, high=high, interval="t", p_value=mean.p_value(0.0)))
-        return hull(found, run.confidence)
+        stated = not rows.columns
+        mean = _mean_of_sums(rows.fixed, rows.n) if stated else _mean_of_rows(rows.columns, weights, clusters)
+        low, high = mean.limits(1 - run.confidence)
+        return with_verdict(
+            IntervalInference(low=low, high=high, interval="t", p_value=mean.p_value(0.0)), run.confidence
+        )
 
     def limits_of_sums(self, means: Means, rows: float, tail: float) -> tuple[float, float]:
         """Return the limits by means of z and its square, given how many independent rows they stand for."""
-        found = [_mean_of_sums(own, rows).limits(tail) for own in split(means)]
-        return min(low for low, _ in found), max(high for _, high in found)
+        return _mean_of_sums(means, rows).limits(tail)
 
 
 def _standardized(rows: Predictions) -> dict[str, Values]:

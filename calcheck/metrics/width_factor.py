@@ -12,7 +12,7 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import AT_QUANTILES, Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.metrics._lazy import coverage, groups, np, order_statistics, width
-from calcheck.metrics._targets import each_target, farthest, hull, join, join_rows, split, split_means, split_rows
+from calcheck.metrics._targets import with_verdict
 from calcheck.metrics.base import FIXED, LevelOption, OrderedMetric, has_interval, stated_levels
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.result_details import FactorAtLevel, WidthFactorDetails
@@ -64,9 +64,7 @@ class WidthFactor(LevelOption, OrderedMetric):
     series change the number of rows to that whose share varies as much. Targets that are equal to stated limits count
     on the side that favors the model. For files of quantiles and of intervals, the p-value is that of the number of
     targets inside. Draws resolve levels up to (m - 1) / (m + 1) in a row; at higher ones, it is the factor of z-scores
-    over all rows. Factors above m / 2 are too small, and have no upper limit. For several targets, it is the factor of
-    the one whose intervals are farthest from right; the limits contain those of each target, and ``details`` have its
-    factor. Time O(n log n); replicates O(n).
+    over all rows. Factors above m / 2 are too small, and have no upper limit. Time O(n log n); replicates O(n).
 
     References
     ----------
@@ -82,41 +80,33 @@ class WidthFactor(LevelOption, OrderedMetric):
         interpretation="1 is ideal; at 1.2, intervals would have to be 20 % wider.",
         interval="one-sided",
         uses="coverage",
-        several_targets=True,
         details=WidthFactorDetails,
     )
 
     def interpolates(self, levels: Values) -> bool:
         return not has_interval(levels, self.level_of(None))
 
-    def fit(self, source: Source, run: Run) -> tuple[Standard, ...]:  # type: ignore[override] # noqa: ARG002 - not random
-        """Return what the data and their replicates have in common, for each target."""
-        targets = each_target(source.predictions())
-        return tuple(Standard(width.uniforms(rows), self._expected(self._members(rows))) for rows in targets)
+    def fit(self, source: Source, run: Run) -> Standard:  # type: ignore[override] # noqa: ARG002 - not random
+        """Return what the data and their replicates have in common."""
+        rows = source.predictions()
+        return Standard(width.uniforms(rows), self._expected(self._members(rows)))
 
-    def refit(self, fit: tuple[Standard, ...], source: Source, run: Run) -> tuple[Standard, ...]:  # noqa: ARG002
+    def refit(self, fit: Standard, source: Source, run: Run) -> Standard:  # noqa: ARG002
         """Return the same, which does not depend on which of exchangeable values is the target."""
         return fit
 
-    def evaluate(self, fit: tuple[Standard, ...] | None, source: Source, run: Run) -> RowResults:
+    def evaluate(self, fit: Standard | None, source: Source, run: Run) -> RowResults:
         rows = source.predictions()
         if fit is None:
             return self.compute(rows)
-        targets = each_target(rows)
-        parts = []
-        for own, standard in zip(targets, fit, strict=True):
-            order = width.width_order(own, self.level_of(own.predictive), standard.uniform)
-            parts.append(self._results(self._sort_keys(own, standard.uniform), order))
-        found, tail = join_rows(parts), 1 - run.confidence
+        order = width.width_order(rows, self.level_of(rows.predictive), fit.uniform)
+        found = self._results(self._sort_keys(rows, fit.uniform), order)
         if run.dependence.is_stated:
             return found
-        if len(parts) == 1:
-            return replace(found, details=self._details(rows, found, fit[0], tail))
-        factors = [_at_level(self._order(part, None), self.level_of(None), tail, part.fixed) for part in parts]
-        return replace(found, details={"targets": factors})
+        return replace(found, details=self._details(rows, found, fit, 1 - run.confidence))
 
     def sort_keys(self, rows: Predictions) -> dict[str, Values]:
-        return join([self._sort_keys(own, width.uniforms(own)) for own in each_target(rows)])
+        return self._sort_keys(rows, width.uniforms(rows))
 
     def _sort_keys(self, rows: Predictions, uniform: Uniforms | None) -> dict[str, Values]:
         """Return the ratios; whether targets are inside stated limits; and what the ratios of draws are divided by."""
@@ -141,7 +131,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         return sum(width.quantile_of(each, level) for each in members.values()) / len(members) if members else 1.0
 
     def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
-        return join_rows([self._results(own, groups.TieGroups(own["ratio"])) for own in split(columns)])
+        return self._results(columns, groups.TieGroups(columns["ratio"]))
 
     def _results(self, columns: dict[str, Values], order: TieGroups) -> RowResults:
         """Return the results of ratios, given their order."""
@@ -161,23 +151,17 @@ class WidthFactor(LevelOption, OrderedMetric):
             warnings=(AT_QUANTILES,) if at_limits else (),
         )
 
-    def quick_statistic(self, fit: tuple[Standard, ...], source: Source, run: Run) -> float:  # noqa: ARG002 - not random
+    def quick_statistic(self, fit: Standard, source: Source, run: Run) -> float:  # noqa: ARG002 - not random
         """Return the null statistic by selection, without sorting."""
-        factors = []
-        for rows, standard in zip(each_target(source.predictions()), fit, strict=True):
-            predictive, level = rows.distributions(), self.level_of(rows.predictive)
-            if coverage.states_limits(predictive):
-                found = {name: np.asarray(each.mean()) for name, each in coverage.inside(rows, level).items()}
-                factors.append(self._by_share(groups.Means(found, len(rows))))
-                continue
-            ratio, draws = np.asarray(width.width_quantile(rows, level, standard.uniform)), predictive.n_draws
-            factors.append(ratio if draws is None else width.factor_of_draws(ratio, standard.expected, draws))
-        return float(_worst(factors))
+        rows = source.predictions()
+        predictive, level = rows.distributions(), self.level_of(rows.predictive)
+        if coverage.states_limits(predictive):
+            found = {name: np.asarray(each.mean()) for name, each in coverage.inside(rows, level).items()}
+            return float(self._by_share(groups.Means(found, len(rows))))
+        ratio, draws = np.asarray(width.width_quantile(rows, level, fit.uniform)), predictive.n_draws
+        return float(ratio if draws is None else width.factor_of_draws(ratio, fit.expected, draws))
 
     def value(self, means: Means) -> Values:
-        return _worst([self._of_means(own) for own in split_means(means)])
-
-    def _of_means(self, means: Means) -> Values:
         """Return the factor by the order of the ratios; without it, by the share of targets inside."""
         if f"{UP_TO}0" in means:
             return self._on_grid(means)
@@ -195,8 +179,7 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def null_statistic(self, means: Means) -> Values:
         """Return the factor by the share of targets inside, if only that is stated; else the value."""
-        parts = split_means(means)
-        return _worst([self._by_share(own) if "covered" in own else self._of_means(own) for own in parts])
+        return self._by_share(means) if "covered" in means else self.value(means)
 
     def null_reference(self, rows: RowResults) -> float | None:  # noqa: ARG002 - the same for all rows
         """Return 1."""
@@ -204,30 +187,24 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def at_fixed_levels(self, rows: RowResults) -> RowResults:
         """Return results by the share of targets inside, in place of the order of all ratios."""
-        parts = []
-        for own in split_rows(rows):
-            if "covered" in own.terms:
-                terms = {name: term for name, term in own.terms.items() if name != "ratio"}
-            else:
-                weights = own.terms["ratio"].values
-                inside = (own.columns["ratio"] <= _plain(own.fixed).get("expected", 1.0)).astype(np.float64)
-                others = {name: term for name, term in own.terms.items() if term.groups is None}
-                terms = {"covered": groups.MeanTerm(inside if weights is None else weights * inside), **others}
-            parts.append(replace(own, terms=terms, fixed={}))
-        return join_rows(parts)
+        if "covered" in rows.terms:
+            terms = {name: term for name, term in rows.terms.items() if name != "ratio"}
+        else:
+            weights = rows.terms["ratio"].values
+            inside = (rows.columns["ratio"] <= _plain(rows.fixed).get("expected", 1.0)).astype(np.float64)
+            others = {name: term for name, term in rows.terms.items() if term.groups is None}
+            terms = {"covered": groups.MeanTerm(inside if weights is None else weights * inside), **others}
+        return replace(rows, terms=terms, fixed={})
 
     def on_grid(self, rows: Predictions) -> dict[str, Values]:
         """Return the share of each row up to the factors of a grid, of the target and of draws in its place."""
-        parts = []
-        for own in each_target(rows):
-            level, predictive = self.level_of(own.predictive), own.distributions()
-            shares, *members = width.shares_up_to(own, level, self._grid(), tuple(self._members(own).values()))
-            found = {f"{UP_TO}{place}": each for place, each in enumerate(shares.T)}
-            if members:
-                found |= {f"{MEMBER}{UP_TO}{place}": each for place, each in enumerate(np.mean(members, axis=0).T)}
-                found["draws"] = np.full(len(own), float(predictive.n_draws or 0))
-            parts.append(found | (coverage.inside(own, level) if coverage.states_limits(predictive) else {}))
-        return join(parts)
+        level, predictive = self.level_of(rows.predictive), rows.distributions()
+        shares, *members = width.shares_up_to(rows, level, self._grid(), tuple(self._members(rows).values()))
+        found = {f"{UP_TO}{place}": each for place, each in enumerate(shares.T)}
+        if members:
+            found |= {f"{MEMBER}{UP_TO}{place}": each for place, each in enumerate(np.mean(members, axis=0).T)}
+            found["draws"] = np.full(len(rows), float(predictive.n_draws or 0))
+        return found | (coverage.inside(rows, level) if coverage.states_limits(predictive) else {})
 
     @staticmethod
     def _grid() -> Values:
@@ -238,9 +215,8 @@ class WidthFactor(LevelOption, OrderedMetric):
         from calcheck.inference.order_statistics import binomial_shares
 
         low, high = binomial_shares(rows, self.level_of(None), tail)
-        parts = split_means(means)
-        least = min(float(self._on_grid(own, low)) for own in parts) if low > 0 else 0.0
-        return least, max(float(self._on_grid(own, high)) for own in parts) if high < 1 else math.inf
+        least = float(self._on_grid(means, low)) if low > 0 else 0.0
+        return least, float(self._on_grid(means, high)) if high < 1 else math.inf
 
     def _on_grid(self, means: Means, share: float | None = None) -> Values:
         """Return the factor by shares of rows up to the factors of a grid, and within it: where one is reached."""
@@ -268,8 +244,8 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by order statistics, and the test of the number of targets inside."""
-        parts = split_rows(replace(rows, fixed=_plain(rows.fixed)))
-        return hull([self._limits(own, 1 - run.confidence, clusters) for own in parts], run.confidence)
+        own = replace(rows, fixed=_plain(rows.fixed))
+        return with_verdict(self._limits(own, 1 - run.confidence, clusters), run.confidence)
 
     def _limits(self, rows: RowResults, tail: float, clusters: Clusters | None) -> IntervalInference:
         """Return the limits and the p-value of one target."""
@@ -342,12 +318,6 @@ def _at_level(order: WeightedOrder, level: float, tail: float, fixed: Any) -> Fa
 def _factor(ratio: Values, fixed: Any) -> Values:
     """Return the factor of a ratio: the ratio itself, but for draws."""
     return width.factor_of_draws(ratio, fixed["expected"], fixed["draws"]) if "expected" in fixed else ratio
-
-
-def _worst(factors: list[Values]) -> Values:
-    """Return the factor of the target whose intervals are farthest from right."""
-    with np.errstate(divide="ignore"):
-        return farthest(factors, lambda each: np.abs(np.log(each)))
 
 
 def _members_of(terms: Iterable[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """Methods of recalibration: the fits of their steps, methods by name, and fitted maps that are stored."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -12,6 +12,7 @@ from calcheck.core import sc
 from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import Gaussian, LocationScale
 from calcheck.distributions.count_base import Counts
+from calcheck.distributions.joint import with_marginals
 from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.errors import DataError, NumericalError, OptionError, with_suggestion
 from calcheck.predictions import Predictions
@@ -413,16 +414,27 @@ class RecalibrationMap:
     fitted_on: tuple[FittedFile, ...] = ()  # Files of these rows; none for rows from memory
     choice: Choice  # How the method was chosen
     calcheck: str  # Version of calcheck that fitted it
+    targets: "dict[str, RecalibrationMap]" = field(default_factory=dict)  # The corrections of several targets, by name
+
+    def of_target(self, name: str) -> "RecalibrationMap":
+        """Return the correction of one of several targets."""
+        if name and self.targets and name not in self.targets:
+            raise DataError(f"the map corrects the targets {', '.join(self.targets)}, and there is {name}")
+        return self.targets.get(name, self)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that the steps use."""
+        if self.targets:
+            return tuple(dict.fromkeys(name for each in self.targets.values() for name in each.columns))
         features = (feature for step in self.steps for feature in getattr(step, "features", ()))
         return tuple(dict.fromkeys(feature.column for feature in features if feature.kind != "deviation"))
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The steps in words."""
+        if self.targets:
+            return tuple(f"{name}: {text}" for name, each in self.targets.items() for text in each.texts)
         return tuple(step.describe() for step in self.steps)
 
     def apply(self, rows: Predictions) -> Predictions:
@@ -431,6 +443,13 @@ class RecalibrationMap:
 
     def apply_counted(self, rows: Predictions) -> tuple[Predictions, int]:
         """Return rows with corrected distributions, and the number of rows outside the fitted range."""
+        if self.targets:
+            predictive = rows.distributions().load()
+            if predictive.targets != len(self.targets):
+                raise DataError(f"the map corrects {len(self.targets)} targets, and there are {predictive.targets}")
+            found = [each.apply_counted(rows.of_target(place)) for place, each in enumerate(self.targets.values())]
+            marginals = [own.distributions().load() for own, _ in found]
+            return rows.with_targets(rows.y, with_marginals(predictive, marginals)), sum(count for _, count in found)
         family = family_of(rows)
         if family != self.family:
             raise DataError(f"the map was fitted to {self.family}, and these predictions are {family}")
@@ -464,3 +483,10 @@ def fitted_map(
         choice=choice,
         calcheck=__version__,
     )
+
+
+def joined_map(maps: Mapping[str, RecalibrationMap]) -> RecalibrationMap:
+    """Return the corrections of several targets as one."""
+    first = next(iter(maps.values()))
+    method = ", ".join(f"{name}: {each.method}" for name, each in maps.items())
+    return replace(first, method=method, steps=(), targets=dict(maps))

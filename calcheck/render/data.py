@@ -45,7 +45,7 @@ def to_plain(value: Any) -> Any:
 
 def render_jsonl(report: Report) -> str:
     """Return a report as JSON lines: one object for each result, skipped metric and rule."""
-    shared = shared_fields(report)
+    report, shared = report.flat(), shared_fields(report)
     lines = [{**shared, **fields_of(result)} for result in report.results]
     lines += [{**shared, "metric": skipped.metric, "skipped": skipped.reason} for skipped in report.skipped]
     lines += [{**shared, **fields_of(gate)} for gate in report.gates]
@@ -92,6 +92,7 @@ def render_csv(report: Report) -> str:
 
 def metric_lines(report: Report) -> Iterator[dict[str, Any]]:
     """Yield the columns of each result, then of each skipped metric."""
+    report = report.flat()
     subset = dict.fromkeys(name for result in report.results for name in result.slice)
     studied = [name for name in STUDY_DETAILS if any(name in result.details for result in report.results)]
     for result in report.results:

@@ -1,6 +1,6 @@
 """Documents: what a report says to a reader, as plain data that each format renders; and the document of a report."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any, Literal
@@ -310,6 +310,48 @@ def _output_blocks(report: Report) -> Iterator[Block]:
         if own.results:
             yield replace(overview(own.results), title="" if own.conclusion else name)
             yield from extreme_rows(own.results)
+
+
+def document_of_targets(report: Report, documents: Mapping[str, Document]) -> Document:
+    """Return the documents of several targets one after the other, with what they share at the end."""
+    blocks: list[Block] = [source(report.input)]
+    ends: dict[Block, None] = {}
+    for name, own in documents.items():
+        named = any(isinstance(each, Answer) for each in own.blocks)
+        blocks += [] if named else [Paragraph(name)]
+        for each in own.blocks:
+            if isinstance(each, (Legend, Marks, Notes)):
+                ends[each] = None
+            elif not isinstance(each, Source):
+                blocks.append(replace(each, question=f"{name}  {each.question}") if isinstance(each, Answer) else each)
+    told = report.conclusion.effects if report.conclusion else ()
+    blocks += [Details(tuple((each.topic, each.text) for each in told))] if told else []
+    return Document((*blocks, *ends), report.calcheck)
+
+
+def screen_of_targets(report: Report, documents: Mapping[str, Document]) -> Document:
+    """Return the first screen of several targets: the answer with a line for each, and tables as far as they fit."""
+    answers = {name: each for name, own in documents.items() for each in own.blocks if isinstance(each, Answer)}
+    if len(answers) < len(documents):
+        return document_of_targets(report, documents)
+    told = " · ".join(f"{name} {each.answer.text}" for name, each in answers.items())
+    worst = min((each.answer.emphasis for each in answers.values()), key=("fail", "undecided", "pass").index)
+    lines = [
+        (name, Cell("; ".join(filter(None, [own.answer.after.lstrip(":, "), *(each.text for _, each in own.effects)]))))
+        for name, own in answers.items()
+    ]
+    found = report.conclusion or Conclusion(answer="not-shown", effects=())
+    lines += [(each.topic, Cell(each.text, _emphasis(each))) for each in found.effects]
+    question = next(iter(answers.values())).question
+    blocks = [(name, each) for name, own in documents.items() for each in own.blocks]
+    tables = [
+        replace(each, title=" · ".join(filter(None, (name, each.title))))
+        for name, each in blocks
+        if isinstance(each, Table)
+    ]
+    noted = dict.fromkeys(line for _, each in blocks if isinstance(each, Notes) for line in each.lines)
+    answer = Answer(question, Cell(told, worst), tuple(lines), found.next)
+    return Document((source(report.input), answer, *tables, *note_blocks([*noted])), report.calcheck)
 
 
 def doubts(report: Report) -> list[str]:

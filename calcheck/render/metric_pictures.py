@@ -1,6 +1,6 @@
 """Pictures of metrics, and marks that pictures of several studies share."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import inf, isfinite
@@ -137,6 +137,17 @@ def report_picture(report: Report) -> Picture:
         for panel in picture.panels
     )
     return Picture(panels, description="; ".join(picture.title for _, picture in drawn))
+
+
+def joined_pictures(pictures: Mapping[str, Sequence[Picture]]) -> tuple[Picture, ...]:
+    """Return the pictures of each target as one each, whose panels have the name of their target."""
+    found = []
+    for drawn in zip(*pictures.values(), strict=False):
+        named = zip(pictures, drawn, strict=True)
+        panels = ((name, panel) for name, own in named for panel in own.panels)
+        titled = (replace(panel, title=" · ".join(filter(None, (name, panel.title)))) for name, panel in panels)
+        found.append(replace(drawn[0], panels=tuple(titled)))
+    return tuple(found)
 
 
 class _Line(NamedTuple):

@@ -327,6 +327,8 @@ class Report:
     region: WorstRegion | None = field(default=None, metadata=ADDED)
     # Which model is best by a score, in comparisons of models
     best: tuple[BestModel, ...] = field(default=(), metadata=ADDED)
+    # Reports about each of several targets, by name, if they are studied one at a time
+    targets: "dict[str, Report]" = field(default_factory=dict, metadata=ADDED)
 
     @property
     def outputs(self) -> tuple[OutputConclusion, ...]:
@@ -341,6 +343,13 @@ class Report:
             plain = replace(self, skipped=(), gates=(), conclusion=own)
             found[each.name] = replace(plain, results=each.results, overall=each.overall, region=each.region)
         return found
+
+    def flat(self) -> "Report":
+        """Return the report with the results of all targets, whose slices name them."""
+        parts = [(name, each) for name, own in self.targets.items() for each in own.results]
+        named = (replace(each, slice={"target": name, **each.slice}) for name, each in parts)
+        skipped = dict.fromkeys(each for own in self.targets.values() for each in own.skipped)
+        return replace(self, results=(*self.results, *named), skipped=(*self.skipped, *skipped), targets={})
 
     @property
     def has_dependent_rows(self) -> bool:

@@ -110,14 +110,15 @@ def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
     with table_writer(path) as write:
         for batch in batches:
             arrays: dict[str, pa.Array] = {}
-            for name, values in canonical_columns(batch).items():
+            columns = canonical_columns(batch)
+            for name, values in columns.items():
                 if np.ndim(values) == 1:
                     arrays[name] = pa.array(values)
                 elif ending != ".csv":
                     arrays[name] = list_column(values)
-                elif np.ndim(values) == 2 and name not in ("y", "mean", "std"):  # noqa: PLR2004 - a matrix
-                    stem = FLAT.get(name, name)
-                    arrays |= {f"{stem}_{place}": pa.array(values[:, place]) for place in range(values.shape[1])}
+                elif np.ndim(values) == 2 and (name != "y" or "mean" in columns):  # noqa: PLR2004 - a matrix
+                    stem, first = FLAT.get(name, name), int(name in ("y", "mean", "std"))
+                    arrays |= {f"{stem}_{place}": pa.array(each) for place, each in enumerate(values.T, first)}
                 else:
                     raise DataError("CSV cannot represent several targets per row: write .parquet")
             write(pa.table(arrays))
@@ -143,7 +144,9 @@ def canonical_columns(rows: Predictions) -> dict[str, Any]:
         columns |= {f"input_{place}": values for place, values in enumerate(rows.inputs().T)}
     for name, values in rows.columns.items():
         free = name if not _plays_a_role(name) else f"{name}_given"
-        known = name in columns and np.array_equal(columns[name], values)
+        targets = () if rows.y is None or rows.y.ndim == 1 else rows.y.T
+        same = [*([columns[name]] if name in columns else []), *targets]
+        known = any(np.array_equal(each, values) for each in same)
         columns |= {} if known or free in columns else {free: values}
     return columns
 

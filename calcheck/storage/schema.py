@@ -83,6 +83,8 @@ SIMPLE: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
     type(None): {"type": "null"},
+    Report: {"$ref": "#"},
+    RecalibrationMap: {"$ref": "#"},
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from calcheck import errors
+from calcheck.conclusion import combine
 from calcheck.core import __version__
 from calcheck.dependence.clusters import DesignEffect, input_warnings, noticed_effect
 from calcheck.evaluation import ANSWERED, Answer, data_warnings, fitted_metric, make_results
@@ -16,10 +17,11 @@ from calcheck.inference.null_distribution import FEW_REPLICATES, batch_replicate
 from calcheck.inference.p_values_and_verdicts import NO_REPLICATES, StatedShape, basis_of, overall_verdict
 from calcheck.io.column_roles import OBSERVED
 from calcheck.metrics import METRICS
-from calcheck.metrics._targets import TARGET
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
+from calcheck.outputs import all_skipped, conclude_each, several_names
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.reports import Input, Report, Skipped
+from calcheck.reports.conclusion import Effect
 from calcheck.storage import archives
 from calcheck.streaming import metric_accumulators
 from calcheck.streaming.accumulators import BatchedSource, ColumnStore, MomentSums, Sums, with_row_numbers
@@ -28,13 +30,11 @@ from calcheck.typing import AnyArray
 Arrays = Mapping[str, AnyArray]
 OF_INTERVALS = "cannot be computed in batches for prediction intervals. Use --subsample"
 IN_MEMORY = "needs rows in memory: pass the file with --subsample"
-OF_WORST_TARGET = (
-    "size and bias are those of the worst target, with limits that contain those of all, and the correlation is not"
-    " tested: for the answer about each target, pass the file with --subsample or --only TARGET"
-)
+UNTESTED = f"not tested: {IN_MEMORY}"
 NOTICED_ROWS = 20_000  # First rows by which the dependence of rows is noticed
 SIMPLE = ("skipped", "warnings", "replicates", "stated", "noticed", "requested")
 """Fields that are JSON in the header of a file."""
+TARGET = "target"  # Beginning of the names of the arrays of a target
 NOT_LIKE = "is not in the --settings-from state"
 
 
@@ -72,6 +72,7 @@ class State:
     stated: StatedShape = field(default_factory=StatedShape)  # How completely the distributions are specified
     noticed: DesignEffect | None = None  # By what the first rows seem to depend on each other
     requested: int | None = None  # Number of metrics that were asked for, before those behind the answer; None for all
+    targets: "dict[str, State]" = field(default_factory=dict)  # The same about each of several targets, by name
 
     @property
     def keys(self) -> list[str]:
@@ -163,7 +164,27 @@ def _batch_sums(each: StreamedMetric, batch: Predictions, run: Run, replicates: 
 def accumulate(
     source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like: State | None = None, answer: Answer | None = None
 ) -> State:
-    """Return the state of metrics, and of those behind the answer, over the rows of a source, read in batches."""
+    """Return the state of metrics, and of those behind the answer, over the rows of a source, read in batches.
+
+    For the answer, each of several targets has a state by itself, too.
+    """
+    names = several_names(source) if answer is not None else ()
+    if not names:
+        return _accumulate(source, metrics, run, like=like, answer=answer)
+    state = _accumulate(source, [each for each in metrics if each.info.several_targets], run, like=like)
+    for place, name in enumerate(names):
+        if like is not None and name not in like.targets:
+            raise errors.OptionError(f"the target {name} {NOT_LIKE}")
+        own, theirs = replace(run.prefixed(name), part=f"{name}: "), None if like is None else like.targets[name]
+        state.targets[name] = _accumulate(source.of_target(place), metrics, own, like=theirs, answer=answer)
+    state.input = replace(state.input, n=next(iter(state.targets.values())).input.n)
+    return state
+
+
+def _accumulate(
+    source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like: State | None, answer: Answer | None = None
+) -> State:
+    """Return the state of metrics of one target, or of all together."""
     if like is not None and run.replicates not in (None, like.replicates):
         raise errors.OptionError(
             f"--replicates {run.replicates} contradicts --settings-from, whose state has {like.replicates}: omit"
@@ -251,8 +272,25 @@ def report_from_state(state: State, run: Run, *, answer: Answer | None = None) -
         option = "--power" if answer.power else "--groups"
         msg = f"{option} needs all rows in memory: omit it for states and for rows in batches, or pass --subsample"
         raise errors.OptionError(msg)
+    report, behind = _computed(state, run)
+    if answer is None:
+        return report
+    if not state.targets:
+        return answer.concluded(report, behind, run)
+    told, parts = answer, {name: _computed(each, run) for name, each in state.targets.items()}
+    reports, _ = conclude_each(
+        {name: own for name, (_, own) in parts.items()},
+        lambda name, p_values: told.concluded(*parts[name], run, None, p_values, len(parts)),
+    )
+    report = replace(report, skipped=all_skipped([report, *reports.values()]))
+    return combine(report, reports, Effect(topic="correlation", text=UNTESTED), None, answer.tolerance)
+
+
+def _computed(state: State, run: Run) -> tuple[Report, list[FittedMetric[Metric[Any]] | Skipped]]:
+    """Return the report of a state without an answer, and the metrics behind one."""
     noticed = state.noticed if state.replicates or run.resamples else None
-    found, behind, skipped = [], [], list(state.skipped)
+    found, skipped = [], list(state.skipped)
+    behind: list[FittedMetric[Metric[Any]] | Skipped] = []
     asked = len(state.metrics) if state.requested is None else state.requested
     for place, (each, sums) in enumerate(zip(state.metrics, state.sums, strict=True)):
         try:
@@ -281,13 +319,7 @@ def report_from_state(state: State, run: Run, *, answer: Answer | None = None) -
         skipped=tuple(skipped),
         overall=overall_verdict(found, run.confidence, judged=noticed is None),
     )
-    untested = Skipped(metric="local-scale", code="inapplicable", reason=IN_MEMORY)
-    if answer is None:
-        return report
-    from calcheck.conclusion.answer import with_hint
-
-    several = any(name.startswith(TARGET) for each in behind for name in each.rows.fixed)
-    return with_hint(answer.concluded(report, [*behind, untested], run), OF_WORST_TARGET if several else "")
+    return report, [*behind, Skipped(metric="local-scale", code="inapplicable", reason=IN_MEMORY)]
 
 
 def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> FittedMetric[Metric[Any]]:
@@ -335,11 +367,14 @@ def merge(states: Sequence[tuple[str, State]]) -> State:
         )
         total.noticed = max(filter(None, (total.noticed, other.noticed)), key=lambda each: each.ratio, default=None)
         total.warnings = tuple(dict.fromkeys([*total.warnings, *other.warnings]))
+    total.targets = {key: merge([(called, each.targets[key]) for called, each in states]) for key in total.targets}
     return total
 
 
 def _difference(first: State, other: State) -> str:
     """Return how the settings of two states differ, or ""."""
+    if [*first.targets] != [*other.targets]:
+        return f"their targets differ: {', '.join(first.targets)} and {', '.join(other.targets)}"
     names, theirs = (set(state.keys) for state in (first, other))
     if names != theirs:
         only = {"first": names - theirs, "second": theirs - names}
@@ -381,30 +416,47 @@ def _metric_difference(one: StreamedMetric, other: StreamedMetric) -> str:
 
 def write_state(path: str, state: State) -> None:
     """Write a state to a file; an existing file is replaced on success only."""
-    arrays: dict[str, AnyArray] = {}
+    archives.write_archive(path, archives.STATE, *_stored(state))
+
+
+def _stored(state: State) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return the header and the arrays of a state, with those of its targets."""
+    header, arrays = archives.to_header(state, ("input", "metrics", *SIMPLE)), dict[str, AnyArray]()
     for key, each, sums in zip(state.keys, state.metrics, state.sums, strict=True):
         named = each.settings_arrays() | archives.to_arrays("sums", sums, each.accumulator.sums_type)
         arrays |= {f"{key}.{name}": values for name, values in named.items()}
-    archives.write_archive(path, archives.STATE, archives.to_header(state, ("input", "metrics", *SIMPLE)), arrays)
+    parts = {name: _stored(each) for name, each in state.targets.items()}
+    for place, (_, own) in enumerate(parts.values()):
+        arrays |= {f"{TARGET}{place}.{name}": values for name, values in own.items()}
+    return header | ({"targets": {name: own for name, (own, _) in parts.items()}} if parts else {}), arrays
 
 
 def read_state(path: str) -> State:
     """Return a state from a file, without executing any code from it."""
     header, arrays = archives.read_archive(path, archives.STATE)
     with archives.damage_as_error(path):
-        simple = archives.from_header(State, ("input", *SIMPLE), header)
-        chosen, sums = [], []
-        keys = _keys([str(entry["metric"]) for entry in header["metrics"]])
-        for key, entry in zip(keys, header["metrics"], strict=True):
-            metric, summing = _metric(entry["metric"], dict(entry["options"]))
-            stored = archives.strip_prefix(key, arrays)
-            settings = archives.from_arrays("settings", summing.settings_type, stored)
-            chosen.append(StreamedMetric(metric, summing, settings))
-            sums.append(chosen[-1].sums_from_arrays(stored))
-            n = simple["input"].n
-            if sums[-1].n != n or n < 1 or not summing.is_consistent(settings, sums[-1]):
-                raise ValueError("its sums, its settings and its number of rows do not match")
-        return State(metrics=tuple(chosen), sums=tuple(sums), **simple)
+        return _restored(header, arrays)
+
+
+def _restored(header: dict[str, Any], arrays: Arrays) -> State:
+    """Return a state from what :func:`_stored` returned."""
+    simple = archives.from_header(State, ("input", *SIMPLE), header)
+    chosen, sums = [], []
+    keys = _keys([str(entry["metric"]) for entry in header["metrics"]])
+    for key, entry in zip(keys, header["metrics"], strict=True):
+        metric, summing = _metric(entry["metric"], dict(entry["options"]))
+        stored = archives.strip_prefix(key, arrays)
+        settings = archives.from_arrays("settings", summing.settings_type, stored)
+        chosen.append(StreamedMetric(metric, summing, settings))
+        sums.append(chosen[-1].sums_from_arrays(stored))
+        n = simple["input"].n
+        if sums[-1].n != n or n < 1 or not summing.is_consistent(settings, sums[-1]):
+            raise ValueError("its sums, its settings and its number of rows do not match")
+    targets = {
+        str(name): _restored(dict(own), archives.strip_prefix(f"{TARGET}{place}", arrays))
+        for place, (name, own) in enumerate(dict(header.get("targets", {})).items())
+    }
+    return State(metrics=tuple(chosen), sums=tuple(sums), targets=targets, **simple)
 
 
 def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any], metric_accumulators.MetricAccumulator[Any, Any]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 from calcheck.core import Registry
+from calcheck.errors import message_prefix
 from calcheck.options import Argument, Group
 from calcheck.render import PAGE
 
@@ -26,10 +28,36 @@ OptionsT = TypeVar("OptionsT")
 AnySource: TypeAlias = Any  # A source of predictions or None; on the command line, that of a file
 
 
+class SeveralTargetsError(Exception):
+    """Rows have several targets, and what was asked for is about one."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"there are the targets {', '.join(names)}")
+        self.names = names
+
+
 class Request(Protocol):
     """What was asked of a study, on the command line or in Python; by default, there is nothing to check or to tell."""
 
     parameters: Mapping[str, Any]
+    each_target: bool = False  # Whether several targets are studied one at a time
+    target: str = ""  # The target that is studied, of `targets`
+    targets: int = 1
+
+    def of_target(self, name: str, count: int) -> Self:
+        """Return what is asked about one of several targets."""
+        own = copy(self)
+        own.target, own.targets = name, count
+        return own
+
+    def one_target(self, source: AnySource) -> AnySource:
+        """Return a source with one target; raise if there are several, and they are studied one at a time."""
+        from calcheck.outputs import several_names
+
+        names = several_names(source) if self.each_target else ()
+        if names and not self.target:
+            raise SeveralTargetsError(names)
+        return source.of_target(names.index(self.target)) if names else source
 
     def data(self, name: str) -> Any:
         """Return what was given for a name as it is: files, predictions, or metrics; None if nothing was given."""
@@ -161,6 +189,10 @@ class Study:
     # Function that returns the picture of a report, or None if it has none; by default one of each metric
     picture: str = ""
     arguments: tuple[Argument, ...] = ()
+    each_target: bool = False  # Whether several targets are studied one at a time
+    together: str = (
+        ""  # Function of a request, the answers about each target, and all of them, which adds what they share
+    )
     # By option: the study that takes place if it is given
     variants: Mapping[str, Variant] = field(default_factory=dict)
 
@@ -172,19 +204,42 @@ class Study:
         return found
 
     def answer(self, request: Request) -> Answer:
-        """Return what the study finds."""
+        """Return what the study finds, about each of several targets."""
+        request.each_target = self.each_target
+        try:
+            return self._found(request)
+        except SeveralTargetsError as several:
+            names = several.names
+        from calcheck.outputs import joined_reports
+
+        parts = {}
+        for name in names:
+            with message_prefix(name):
+                parts[name] = self._found(request.of_target(name, len(names)))
+        reports = {name: each.report for name, each in parts.items() if each.report is not None}
+        found = Answer(joined_reports(reports) if reports else None)
+        return self.function(self.together)(request, parts, found) if self.together else found
+
+    def _found(self, request: Request) -> Answer:
         found = self.function(self.run)(request)
         return found if isinstance(found, Answer) else Answer(found)
 
     def screen_of(self, report: Report) -> Document:
         """Return the document of which the first screen is made."""
-        return replace(self, document=self.screen or self.document).document_of(report)
+        from calcheck.render.document import screen_of_targets
+
+        own = replace(self, document=self.screen or self.document)
+        if not report.targets:
+            return own.document_of(report)
+        return screen_of_targets(report, {name: own.document_of(each) for name, each in report.targets.items()})
 
     def document_of(self, report: Report) -> Document:
         """Return the document of a report of this study."""
-        from calcheck.render.document import Document, report_document
+        from calcheck.render.document import Document, document_of_targets, report_document
         from calcheck.render.numbers_and_notes import headline
 
+        if targets := getattr(report, "targets", None):
+            return document_of_targets(report, {name: self.document_of(each) for name, each in targets.items()})
         if not self.document:
             return report_document(report)
         title = f"calcheck: {headline(report)}" if getattr(report, "gates", ()) else ""
@@ -192,9 +247,14 @@ class Study:
 
     def pictures_of(self, report: Report, *found: Any) -> Sequence[Picture]:
         """Return the pictures of a report of this study."""
-        from calcheck.render.metric_pictures import metric_pictures
+        from calcheck.render.metric_pictures import joined_pictures, metric_pictures
         from calcheck.reports import Report
 
+        if targets := getattr(report, "targets", None):
+            parts = {
+                name: self.pictures_of(own, *(each.targets[name] for each in found)) for name, own in targets.items()
+            }
+            return joined_pictures(parts)
         if self.picture:
             drawn = self.function(self.picture)(report, *found)
             return () if drawn is None else (drawn,)

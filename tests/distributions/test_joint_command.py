@@ -87,11 +87,6 @@ def test_a_file_for_spreadsheets_is_refused(joint, calcheck, tmp_path):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (("prune",), "one target per row is needed, and there are 2"),
-        (("reject",), "one target per row is needed, and there are 2"),
-        (("monitor", "--time", "m1"), "one target per row is needed, and there are 2"),
-        (("recalibrate",), "recalibration needs one target per row"),
-        (("slices",), "a search needs one target per row"),
         (("nll", "--discretise"), "masses of whole numbers are for one target, and there are 2: omit --discretise"),
         (
             ("crps", "--plot", "out.svg"),

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import METRICS, InMemory, Predictions, write
-from calcheck.distributions import Gaussian, Independent
+from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.errors import CalcheckError, DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
@@ -239,11 +239,16 @@ def test_an_embedding_beside_inputs_is_refused(tmp_path):
     assert_array_equal(read(path, inputs="input_0").predictions().x, [[3], [4]])
 
 
-def test_several_targets_cannot_be_written_as_csv(tmp_path):
-    one = Gaussian(np.zeros(2), np.ones(2))
-    rows = Predictions(y=np.zeros((2, 2)), predictive=Independent((one, one)))
+def test_normal_distributions_of_several_targets_are_written_as_csv_and_no_others(tmp_path):
+    one, other = Gaussian(np.zeros(2), np.ones(2)), Gaussian(np.ones(2), np.array([2.0, 3.0]))
+    rows = Predictions(y=np.array([[1.0, 2.0], [3.0, 4.0]]), predictive=Independent((one, other)))
+    write(InMemory(rows), str(tmp_path / "out.csv"))
+    again = read(tmp_path / "out.csv").predictions()
+    assert_array_equal(again.y, rows.y)
+    assert_array_equal(again.predictive.std(), rows.predictive.std())
+    draws = Predictions(y=np.zeros((2, 2)), predictive=Samples(np.zeros((2, 3, 2))))
     with pytest.raises(DataError, match="CSV cannot represent several targets per row"):
-        write(InMemory(rows), str(tmp_path / "out.csv"))
+        write(InMemory(draws), str(tmp_path / "out.csv"))
 
 
 def test_only_keys_with_leading_zeros_are_text(tmp_path):
@@ -430,6 +435,8 @@ def test_several_targets_are_found_by_number_or_by_the_name_of_each(tmp_path, na
         (("2.5%", "97.5%"), [0.025, 0.975]),
         (("q05", "q50", "q95"), [0.05, 0.5, 0.95]),
         (("p10", "p90"), [0.1, 0.9]),
+        (("q5", "q95"), [0.05, 0.95]),
+        (("p5", "p50", "p95"), [0.05, 0.5, 0.95]),
     ],
     ids=str,
 )

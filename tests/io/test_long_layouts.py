@@ -1,6 +1,7 @@
 """Layouts of common tools become forecast units; ambiguous or incomplete ones are refused."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -701,3 +702,38 @@ def test_netcdf_without_its_library_names_the_extra(tmp_path, monkeypatch):
     path = tmp_path / "draws.nc"
     path.write_bytes(b"\x89HDF\r\n\x1a\n")
     assert "Install it: pip install 'calcheck[netcdf]'" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("stated", "family", "moments"),
+    [
+        (["Distributions.Normal{Float64}(μ=1.0, σ=2.0)", "Distributions.Normal{Float64}(μ=-1e-1, σ=0.5)"], "", 2.0),
+        (["Normal(μ=1.0, σ=2.0)", "Normal(μ=-0.1, σ=0.5)"], "", 2.0),
+        (["N(1, 4)", "N(-0.1, 0.25)"], "", 2.0),  # R: the second number is a variance
+        (["Distributions.Poisson{Float64}(λ=1.0)", "Distributions.Poisson{Float64}(λ=2.5)"], "poisson", 1.0),
+        (["Pois(1)", "Pois(2.5)"], "poisson", 1.0),
+        (["LogNormal(μ=0.0, σ=1.0)", "LogNormal(μ=0.1, σ=0.5)"], "lognormal", (np.e * (np.e - 1)) ** 0.5),
+    ],
+)
+def test_distributions_as_text_have_the_moments_that_they_state(tmp_path, stated, family, moments):
+    path = tmp_path / "preds.csv"
+    write(path, pa.table({"y": [1.0, 2.0], "site": ["A(1)", "B(2)"], "yhat": stated, ".mean": [9.0, 9.0]}))
+    rows = read(path).predictions()
+    assert rows.predictive.family == (family or "gaussian")
+    assert rows.predictive.std()[0] == pytest.approx(moments)
+    assert (rows.y.tolist(), rows.row_numbers().tolist()) == ([1, 2], [0, 1])
+
+
+def test_texts_that_state_no_distributions_of_one_known_family_are_refused_or_left_alone(tmp_path):
+    path = tmp_path / "preds.csv"
+    for stated, words in (
+        (["N(1, 4)", "Pois(2)"], "holds distributions of one family as text, and also 'Pois(2)'"),
+        (["N(1, 4)", "sample[100]"], "and also 'sample[100]'"),
+        (["N(1, 4)", "N(1, -4)"], "std"),
+        (["t(5, 0, 1)", "t(5, 0, 1)"], "such as 't(5, 0, 1)', and only those of Normal, N, LogNormal, Poisson, Pois"),
+    ):
+        write(path, pa.table({"y": [1.0, 2.0], "yhat": stated}))
+        with pytest.raises(CalcheckError, match=re.escape(words)):
+            read(path).predictions()
+    write(path, pa.table({"y": [1.0, 2.0], "mean": [0, 0], "std": [1, 1], "note": ["N(1, 4)", ""]}))
+    assert read(path).predictions().predictive.std().tolist() == [1, 1]

@@ -108,10 +108,44 @@ def test_targets_that_cannot_be_observed_and_unknown_columns_are_refused(columns
         library.read(frame(), **columns).predictions()
 
 
-def test_several_targets_and_errors_alone_are_refused():
-    two = {"y": np.zeros((N, 2)), "mean": np.zeros((N, 2)), "std": np.ones((N, 2))}
-    with pytest.raises(CalcheckError, match="apply to one target, and there are 2"):
-        library.read(**two, target_std=1.0).predictions()
+TWO = {"y": np.zeros((N, 2)), "mean": np.zeros((N, 2)), "std": np.ones((N, 2))}
+
+
+def test_each_of_several_targets_is_observed_by_itself_or_all_in_the_same_way():
+    data, options = frame(), {name: OBSERVED[name] for name in ("clip", "rounded")}
+    one = library.read(data, **options).predictions()
+    columns = {name: np.stack([data[name], data[name]], axis=1) for name in ("y", "mean", "std")}
+    same = library.read(**columns, clip=",1", rounded="0.5").predictions()
+    own = library.read(**columns, clip=",1,-9,9", rounded="0.5,0.25", target_std="0,0.4").predictions()
+    again = library.read(**columns, clip=",1,-9,9", rounded="0.5,0.25", target_std="0,0.4", only="y_2").predictions()
+    for rows, place in ((same, 0), (same, 1), (own, 0)):
+        found = rows.of_target(place).distributions()
+        assert (found.cdf(one.y) == one.distributions().cdf(one.y)).all()
+    assert (own.of_target(1).distributions().cdf(one.y) == again.distributions().cdf(one.y)).all()
+    alone = library.read(data, clip=(-9, 9), rounded=0.25, target_std=0.4).predictions()
+    assert (again.distributions().cdf(one.y) == alone.distributions().cdf(one.y)).all()
+
+
+def test_noise_makes_correlations_smaller_and_draws_keep_those_that_clips_leave():
+    rng = np.random.default_rng(3)
+    zero, root = np.zeros((N, 2)), np.tile([[1, 0], [0.6, 0.8]], (N, 1, 1))
+    joint = {"y": zero, "dist": "joint-gaussian:cholesky", "param": {"loc": zero, "cholesky": root.reshape(N, 4)}}
+    noisy = library.read(**joint, target_std="1,0.5").predictions().distributions()
+    covariance = noisy.cholesky @ np.swapaxes(noisy.cholesky, 1, 2)
+    assert covariance[0].ravel() == pytest.approx([2, 0.6, 0.6, 1.25])
+    draws = np.einsum("nij,nmj->nmi", root, rng.normal(size=(N, 20, 2)))
+    clipped = library.read(y=zero, samples=draws, clip=",0.5,-1,").predictions().distributions()
+    expected = np.stack([np.minimum(draws[..., 0], 0.5), np.maximum(draws[..., 1], -1)], axis=2)
+    assert (clipped.draws == expected).all()
+    with pytest.raises(CalcheckError, match="correlated normal distributions have no clipped or rounded form"):
+        library.read(**joint, clip=",1").predictions()
+
+
+def test_numbers_of_targets_that_differ_and_errors_alone_are_refused():
+    with pytest.raises(CalcheckError, match="--target-std is given for 3 targets, and there are 2"):
+        library.read(**TWO, target_std="1,2,3").predictions()
+    with pytest.raises(CalcheckError, match="clip takes two limits"):
+        library.read(**TWO, clip="0,1,2").predictions()
     with pytest.raises(CalcheckError, match="need targets"):
         library.read(error=np.zeros(N), std=np.ones(N), clip=(None, 1)).predictions()
 

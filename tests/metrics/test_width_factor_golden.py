@@ -11,7 +11,6 @@ from calcheck.dependence.clusters import Clusters
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.continuous import Cauchy
 from calcheck.distributions.count_families import Poisson
-from calcheck.distributions.joint import Independent, JointGaussian
 from calcheck.distributions.positive import LogNormal
 from calcheck.distributions.quantiles import Intervals
 from calcheck.execution.run import Run
@@ -22,7 +21,6 @@ from calcheck.statistics.groups import Means, TieGroups
 from calcheck.statistics.width import quantile_of
 from tests.helpers.families import calibrated
 from tests.helpers.shorthand import rows_of
-from tests.helpers.simulations import slow
 
 DIABETES = "examples/diabetes.parquet"
 
@@ -179,32 +177,6 @@ def test_sums_of_groups_have_the_factor_by_a_grid(family):
     metric = METRICS["width-factor"](level=0.9)
     means = Means({name: each.mean() for name, each in metric.on_grid(rows).items()}, len(rows))
     assert float(metric.value(means)) == pytest.approx(factor(rows, replicates=0).value, rel=0.03)
-
-
-def two_targets(kind, n=3_000):
-    """Return two targets of which the second has errors 1.3 times as large as stated, and 0.2 too high."""
-    rng = np.random.default_rng(9)
-    y = np.stack([rng.normal(size=n), 0.2 + 1.3 * rng.normal(size=n)], axis=1)
-    if kind == "draws":
-        predictive = Samples(rng.normal(size=(n, 20, 2)))
-    elif kind == "joint":
-        predictive = JointGaussian(np.zeros((n, 2)), np.tile(np.eye(2), (n, 1, 1)))
-    else:
-        predictive = Independent((Gaussian(np.zeros(n), np.ones(n)), Gaussian(np.zeros(n), np.ones(n))))
-    return Predictions(y=y, predictive=predictive)
-
-
-@pytest.mark.parametrize("kind", ["independent", "joint", slow("draws")])
-def test_several_targets_have_the_factor_and_the_bias_of_the_worst(kind):
-    rows = two_targets(kind)
-    found, other = factor(rows, replicates=39), bias(rows, replicates=39)
-    first, second = found.details["targets"]
-    assert first["low"] < 1 < first["high"]
-    assert found.value == second["factor"] == pytest.approx(1.31, abs=0.06)
-    assert (found.low, found.high) == (first["low"], second["high"])
-    assert (found.verdict, found.p_value) == ("fail", 2 / 40)
-    assert other.value == pytest.approx(0.2, abs=0.05)
-    assert (other.low < 0.03, other.high > 0.2) == (True, True)
 
 
 def test_draws_have_no_upper_limit_for_factors_that_they_cannot_show():

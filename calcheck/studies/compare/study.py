@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import methodcaller
 from typing import Any
 
 from calcheck.errors import FileError, OptionError
@@ -11,10 +12,11 @@ from calcheck.execution.run import Run
 from calcheck.io.files import STDIN
 from calcheck.metrics.base import Metric
 from calcheck.metrics.scores import Nll
-from calcheck.models.alignment import incomparable_reason
+from calcheck.models.alignment import Model, incomparable_reason
 from calcheck.models.comparison import compare, compare_datasets, comparison_input
 from calcheck.models.report_difference import Diff, diff
-from calcheck.predictions import Source
+from calcheck.outputs import output_names
+from calcheck.predictions import MappedSource, Source
 from calcheck.render.numbers_and_notes import skip_reasons
 from calcheck.reports import Report, Skipped, results_of, with_changes
 from calcheck.storage.report_json import read_report
@@ -33,12 +35,26 @@ def run(request: Request) -> Report:
     if files is not None and len(models.get("", files)) < 2:  # noqa: PLR2004 - a comparison needs two
         raise OptionError(f"compare needs the files of at least two models, got only {files[0]}")
     with request.run() as run:
-        if "" in models:
+        names = output_names(models[""][0].source) if "" in models else ()
+        if "" in models and not names:
             report = compare(models[""], metrics, swaps=options.permutations, run=run)
         else:
-            report = compare_datasets(models, metrics, swaps=options.permutations, run=run)
+            parts = _by_target(models[""], names) if names else models
+            report = compare_datasets(parts, metrics, swaps=options.permutations, run=run)
+        if names:  # They are no data sets: all have the same rows
+            read = [each.source.input_info() for each in models[""]]
+            report = replace(report, input=comparison_input([each.name for each in models[""]], read))
     report = replace(report, skipped=(*report.skipped, *without))
     return _with_results(report, f" to {', '.join(report.settings['models'])}")
+
+
+def _by_target(models: Sequence[Model], names: Sequence[str]) -> dict[str, list[Model]]:
+    """Return the models of all targets together, and of each of them."""
+    parts = {
+        name: [replace(each, source=MappedSource(each.source, methodcaller("of_target", place))) for each in models]
+        for place, name in enumerate(names)
+    }
+    return {"together": list(models), **parts}
 
 
 def run_trend(request: Request) -> Report:

@@ -124,5 +124,6 @@ MONITOR = Study(
     ),
     document="document.monitor_blocks",
     picture="picture.monitor_picture",
+    each_target=True,
     example="calcheck monitor preds.parquet --time date --window 7D --plot monitor.svg",
 )

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +59,10 @@ def run(request: Request) -> Report:
     options, save_to = request.options(MonitorOptions), request.data("save_state")
     stored, files = request.data("state"), request.data("files")
     judged = request.judge()
+    if request.targets > 1 and (stored is not None or any(map(is_monitor_state, files))):
+        raise OptionError("a state is about one target, and there are several: pass --only TARGET")
+    if save_to and request.target:
+        save_to = str(PurePath(save_to).with_stem(f"{PurePath(save_to).stem}-{request.target}"))
     if save_to:
         require_archive_path(save_to, "--save-state")
     request.require_outputs(reads=[file for file in files if isinstance(file, str) and file != save_to])
@@ -73,7 +78,7 @@ def run(request: Request) -> Report:
             raise OptionError(NO_TIME)
         with request.run() as run:
             tolerance = request.options(ToleranceOptions).tolerance
-            report = judged(monitor_report(state, level=options.level, run=run, tolerance=tolerance))
+            report = judged(monitor_report(state, level=options.level / request.targets, run=run, tolerance=tolerance))
         if save_to:
             require_unchanged()
             monitor_state.write_monitor_state(save_to, state)

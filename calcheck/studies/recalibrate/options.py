@@ -132,5 +132,7 @@ RECALIBRATE = Study(
     groups=(OPTIONS, COLUMNS, INFERENCE, REPORT.omit("output"), SCREEN, PLOT, SEED, ENGINE),
     document="document.recalibration_blocks",
     picture="picture.recalibration_picture",
+    each_target=True,
+    together="study.mend_together",
     example="calcheck recalibrate val.parquet --to test.parquet -o corrected.parquet",
 )

@@ -1,6 +1,6 @@
 """Recalibration judged on rows that were not used to fit it: the choice of a method, before and after."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,11 +11,13 @@ from calcheck.execution.run import Run, run_settings
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric
+from calcheck.outputs import correlation
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibration import methods as corrections
 from calcheck.recalibration.cross_validation import Candidate, CrossValidation, cross_validate, require_other_rows
 from calcheck.recalibration.features import require_single_target
 from calcheck.reports import Inference, Report, Result, Skipped
+from calcheck.reports.conclusion import Conclusion
 from calcheck.storage.prediction_files import suffix_of, write_canonical
 from calcheck.storage.report_json import read_map, write_map
 from calcheck.studies import Answer, Request
@@ -34,8 +36,10 @@ NORMAL_LIMIT = 1.959963984540054  # Limit of a 95 % interval in standard errors
 def run(request: Request) -> Answer:
     """Return the report of a correction that is fitted, or of a stored one; write what was asked for."""
     files = request.options(CorrectionOptions)
+    if request.targets > 1:  # The corrections of all targets are written together
+        files = replace(files, corrected=None, save_map=None)
     if files.map is not None:
-        found = read_map(files.map)
+        found = read_map(files.map).of_target(request.target or request.data("only") or "")
         file = request.data("file")
         source = request.open_other(file, None, found.columns, judges())
         _require_outputs(request, files, source)
@@ -61,6 +65,22 @@ def run(request: Request) -> Answer:
     if files.corrected is not None:
         _write(request, to, found, files.corrected)
     return Answer(report, (found,), source)
+
+
+def mend_together(request: Request, parts: Mapping[str, Answer], answer: Answer) -> Answer:
+    """Return the answer about all targets with how they depend on each other; write what was asked for."""
+    files, source = request.options(CorrectionOptions), request.open(request.data("file"), None)
+    found = corrections.joined_map({name: each.extras[0] for name, each in parts.items()})
+    if files.save_map is not None:
+        write_map(found, files.save_map)
+    if files.corrected is not None:
+        _write(request, request.data("file" if files.map is not None else "to"), found, files.corrected)
+    if answer.report is None:
+        return answer
+    with request.run(source) as run:
+        effect = correlation(source, run)
+    conclusion = Conclusion(answer="not-shown", effects=(effect,))
+    return Answer(replace(answer.report, conclusion=conclusion), (found,), source)
 
 
 def unobserved(source: SourceT) -> SourceT:

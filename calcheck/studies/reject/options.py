@@ -60,6 +60,7 @@ REJECT = Study(
     variants={"refit": Variant("prune", "metrics of the remaining rows (--refit)")},
     document="document.rejection_blocks",
     picture="picture.rejection_picture",
+    each_target=True,
     example="calcheck reject val.parquet --new test.parquet --coverage 0.9",
 )
 PRUNE = Study(
@@ -69,5 +70,6 @@ PRUNE = Study(
     arguments=(FILE,),
     groups=(group("Removal", PruneOptions), *FURTHER),
     picture="picture.prune_picture",
+    each_target=True,
     example="calcheck reject preds.parquet --refit --metrics zms,rce",
 )

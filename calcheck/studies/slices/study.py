@@ -51,7 +51,8 @@ def run(request: Request) -> Report:
         request.keep("regions", shown, columns, source)
 
     with request.run(source) as run:
-        run = replace(run, curves=request.draws)
+        confidence = 1 - (1 - run.confidence) / request.targets  # All targets of a right model pass together
+        run = replace(run, curves=request.draws, confidence=confidence)
         tolerance = request.options(ToleranceOptions).tolerance
         report = slice_source(source, metrics, cuts, run, search, groups=of_groups, sink=keep, tolerance=tolerance)
     report = request.require_results(report, source)

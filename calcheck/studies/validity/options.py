@@ -40,5 +40,6 @@ VALIDITY = Study(
     groups=(group("Simulation", ValidityOptions), COLUMNS.omit("error_dist"), REPORT, PLOT, SEED),
     document="document.validity_blocks",
     picture="picture.validity_picture",
+    each_target=True,
     example="calcheck validity --metrics zms,rce --nu 2..10,15,20 --sets 1000",
 )
