@@ -162,6 +162,9 @@ class WidthFactor(LevelOption, OrderedMetric):
         return float(ratio if draws is None else width.factor_of_draws(ratio, fit.expected, draws))
 
     def value(self, means: Means) -> Values:
+        return self._of_means(means)
+
+    def _of_means(self, means: Means) -> Values:
         """Return the factor by the order of the ratios; without it, by the share of targets inside."""
         if f"{UP_TO}0" in means:
             return self._on_grid(means)
@@ -179,7 +182,7 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def null_statistic(self, means: Means) -> Values:
         """Return the factor by the share of targets inside, if only that is stated; else the value."""
-        return self._by_share(means) if "covered" in means else self.value(means)
+        return self._by_share(means) if "covered" in means else self._of_means(means)
 
     def null_reference(self, rows: RowResults) -> float | None:  # noqa: ARG002 - the same for all rows
         """Return 1."""
