@@ -409,8 +409,8 @@ def test_models_of_several_targets_are_compared_on_all_together_and_on_each(calc
         calcheck("compare", file, tmp_path / "wide.csv", "--metrics", "crps,zms", "--format", "json").out
     )
     parts = {(each["slice"]["dataset"], each["metric"]) for each in found["results"]}
-    assert parts == {("together", "crps"), *((f"y_{place}", each) for place in (1, 2) for each in ("crps", "zms"))}
-    assert [each["dataset"] for each in found["best"]] == ["together", "y_2"]
+    assert parts == {("all targets", "crps"), *((f"y_{place}", each) for place in (1, 2) for each in ("crps", "zms"))}
+    assert [each["dataset"] for each in found["best"]] == ["all targets", "y_2"]
     assert found["input"]["n"] == len(rows)
 
 

@@ -16,6 +16,7 @@ NOT_SHOWN = ("no-interval", "no-verdict", "undecided", "interval-shows-spread")
 """Prefixes of warnings about intervals and verdicts, which the table of values does not show."""
 
 
+ALL_TARGETS = "all targets"  # Together, beside each of them
 QUESTION = "Which model is best?"
 
 
@@ -36,7 +37,8 @@ def _answer(report: Report) -> Iterator[document.Answer]:
     """Yield which model is best, with a line per data set; nothing if no score says so."""
     if not report.best:
         return
-    shown = [each.model for each in report.best if any(other.significant for other in each.others)]
+    leading = [each for each in report.best if each.dataset == ALL_TARGETS] or report.best
+    shown = [each.model for each in leading if any(other.significant for other in each.others)]
     told = ", ".join(dict.fromkeys(shown)) or "NOT SHOWN"
     effects = tuple((each.dataset or each.metric, document.Cell(each.text)) for each in report.best)
     yield document.Answer(QUESTION, document.Cell(told, "pass" if shown else "undecided"), effects)

@@ -21,6 +21,7 @@ from calcheck.render.numbers_and_notes import skip_reasons
 from calcheck.reports import Report, Skipped, results_of, with_changes
 from calcheck.storage.report_json import read_report
 from calcheck.studies import Request
+from calcheck.studies.compare.document import ALL_TARGETS
 from calcheck.studies.compare.options import ComparisonOptions, TrendOptions
 
 CCE = "cce"
@@ -54,7 +55,7 @@ def _by_target(models: Sequence[Model], names: Sequence[str]) -> dict[str, list[
         name: [replace(each, source=MappedSource(each.source, methodcaller("of_target", place))) for each in models]
         for place, name in enumerate(names)
     }
-    return {"together": list(models), **parts}
+    return {ALL_TARGETS: list(models), **parts}
 
 
 def run_trend(request: Request) -> Report:
