@@ -34,6 +34,7 @@ from calcheck.metrics.base import (
     inapplicable_reason,
     stated_levels,
 )
+from calcheck.options import TOLERANCE
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.reports import Inference, Report, Result, Skipped
 from calcheck.reports.conclusion import Power, WorstRegion
@@ -52,7 +53,6 @@ Known = tuple[Fitted, dict[str, list[dict[str, Any]]]]
 Behind = Sequence[Fitted | Skipped]
 
 
-TOLERANCE = 0.2  # Default relative error of intervals that does not matter
 ANSWERED = ("width-factor", "standardized-bias", "zms", "nll", "local-scale", "local-bias")
 """Metrics behind the answer."""
 POWER_SETS = 100  # Simulated data sets with each fault
@@ -177,7 +177,7 @@ class ReportRequest:
         if answer is None:
             return found.report
         from calcheck.conclusion.answer import with_hint
-        from calcheck.distributions.observed import observation_hint
+        from calcheck.distributions.noise_clip_rounding import observation_hint
 
         hint = observation_hint(rows.y, rows.distributions(), found.errors)
         report = with_hint(answer.concluded(found.report, found.behind, run, found.clusters, p_values, outputs), hint)

@@ -248,6 +248,7 @@ def require_count_option(name: str, value: int, most: int | None = None) -> None
         raise OptionError(msg)
 
 
+TOLERANCE = 0.2  # Default relative error of intervals that does not matter
 LEVEL_TOLERANCE = 1e-9  # Levels within this distance are equal
 MAX_LEVELS = 1_000  # Maximum number of quantile levels in a list
 

@@ -24,7 +24,7 @@ from calcheck.reports import Input
 from calcheck.typing import AnyArray, Floats, Indices, Mask, Values
 
 if TYPE_CHECKING:
-    from calcheck.distributions.observed import Observation, Observations
+    from calcheck.distributions.noise_clip_rounding import Observation, Observations
 
 
 @dataclass(frozen=True, eq=False)

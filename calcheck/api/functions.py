@@ -18,6 +18,7 @@ from calcheck.evaluation import PlaceSink, Sink
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics import METRICS
 from calcheck.models.two_samples import metric_of_samples
+from calcheck.options import TOLERANCE
 from calcheck.predictions import Predictions
 from calcheck.render.document import report_document
 from calcheck.render.numbers_and_notes import headline
@@ -45,7 +46,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     pointwise: bool = True,
     pictures: bool = False,
     plot_by: Sequence[str] = (),
-    tolerance: float = evaluation.TOLERANCE,
+    tolerance: float = TOLERANCE,
     groups: str | None = None,
     power: bool = False,
     **options: Unpack[WeightedOptions],

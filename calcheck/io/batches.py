@@ -30,7 +30,7 @@ from calcheck.predictions import Predictions, concat
 from calcheck.typing import AnyArray, Floats, Mask
 
 if TYPE_CHECKING:
-    from calcheck.distributions.observed import Observation, Observations
+    from calcheck.distributions.noise_clip_rounding import Observation, Observations
 
 NO_ROWS = "every row has a missing number, so --nan-policy omit leaves no rows"
 LIMITS = ("lower", "upper")

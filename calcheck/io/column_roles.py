@@ -21,7 +21,7 @@ from calcheck.reports import FileRole
 from calcheck.typing import AnyArray, Floats, Values
 
 if TYPE_CHECKING:
-    from calcheck.distributions.observed import Observation, Observations
+    from calcheck.distributions.noise_clip_rounding import Observation, Observations
 
 Arrays = dict[str, AnyArray]
 
@@ -149,7 +149,7 @@ class ObservationRole:
 
     def observation(self, arrays: Arrays, count: int, targets: int) -> "Observation | Observations":
         """Return how one or several targets of a number of rows were observed."""
-        from calcheck.distributions.observed import Observation, Observations
+        from calcheck.distributions.noise_clip_rounding import Observation, Observations
 
         def values(given: tuple[Given, ...], place: int) -> Values | None:
             each = given[place % len(given)]

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 from calcheck.conclusion.answer import CONFIDENCE
 from calcheck.conclusion.decision import LOCAL
 from calcheck.core.text import p_text, percent
-from calcheck.evaluation import TOLERANCE
 from calcheck.models.best_model import SCORES, SIGNED
+from calcheck.options import TOLERANCE
 from calcheck.reports import Report, Result, Verdict, rejects
 from calcheck.reports.conclusion import Effect, effect_name
 

@@ -16,7 +16,7 @@ from calcheck.conclusion.effects import SHOWN, WIDTH, bias_text, size_text
 from calcheck.core import __version__
 from calcheck.core.text import LARGEST, exponential, percent
 from calcheck.errors import DataError, Message, OptionError, RefusedError, named_rows
-from calcheck.evaluation import TOLERANCE, data_warnings
+from calcheck.evaluation import data_warnings
 from calcheck.execution.run import Run, run_settings
 from calcheck.inference.metric_protocol import HasGrid, HasLimits, HasNullStatistic, RowResults
 from calcheck.inference.null_distribution import NullSimulator
@@ -25,7 +25,7 @@ from calcheck.io.file_source import FileSource
 from calcheck.io.times import parse_times, time_texts
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
-from calcheck.options import flag_of, options_of
+from calcheck.options import TOLERANCE, flag_of, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.reports import HorizonEvidence, Inference, Monitor, Report, Result, Skipped
 from calcheck.reports.conclusion import Conclusion, Effect

@@ -23,6 +23,7 @@ from calcheck.inference.null_distribution import NullSimulator, SimulatesNull, m
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import effective_count
 from calcheck.metrics.base import WEIGHT, Metric, RowMetric, inapplicable_reason
+from calcheck.options import TOLERANCE
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.regions.clusters import EMBEDDING
 from calcheck.regions.partition import (
@@ -258,7 +259,7 @@ def by_groups(
     refit: bool = False,
     cross: bool = False,
     run: Run | None = None,
-    tolerance: float = evaluation.TOLERANCE,
+    tolerance: float = TOLERANCE,
 ) -> Report:
     """Return metrics of all rows, of the groups of each column, and, if ``cross``, of those of all combinations."""
     if min_rows is not None and min_rows < 1:

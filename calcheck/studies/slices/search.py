@@ -16,7 +16,7 @@ from calcheck.core.filter_conditions import Condition
 from calcheck.core.text import p_text
 from calcheck.dependence.clusters import noticed_effect
 from calcheck.errors import DataError, OptionError
-from calcheck.evaluation import TOLERANCE, data_warnings, fitted_metric
+from calcheck.evaluation import data_warnings, fitted_metric
 from calcheck.execution.run import RandomStream, Run, run_settings
 from calcheck.inference.intervals import infer
 from calcheck.inference.metric_protocol import Basis
@@ -24,6 +24,7 @@ from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values_and_verdicts import without_verdict
 from calcheck.io.file_source import FileSource
 from calcheck.metrics.base import Metric, inapplicable_reason
+from calcheck.options import TOLERANCE
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.regions import partition
 from calcheck.regions import scan as region_scan

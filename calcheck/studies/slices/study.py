@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from calcheck.errors import OptionError
-from calcheck.evaluation import TOLERANCE
 from calcheck.execution.run import Run
 from calcheck.metrics.base import Metric
+from calcheck.options import TOLERANCE
 from calcheck.predictions import Predictions, Source
 from calcheck.regions.partition import Cut
 from calcheck.reports import Report

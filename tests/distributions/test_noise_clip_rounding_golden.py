@@ -10,7 +10,7 @@ from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
 from calcheck.distributions.continuous import Laplace, StudentT
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.mixture import Mixture, Noisy
-from calcheck.distributions.observed import Clipped, Observation, Rounded
+from calcheck.distributions.noise_clip_rounding import Clipped, Observation, Rounded
 from calcheck.distributions.positive import Gamma, LogNormal
 from calcheck.errors import ValuesError
 from tests.helpers.simulations import slow
