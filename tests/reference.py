@@ -109,7 +109,7 @@ QUANTILE_EXAMPLES = {
     "Darts": ("q_0.05", "q0.05", "sales_quantile_0.05"),
     "AutoGluon": ("0.05", "0.5"),
 }
-SAMPLE_EXAMPLES = ("sample_0", "y_sample_0", "y_s0")
+SAMPLE_EXAMPLES = ("sample_0", "member_0", "draw_0", "y_sample_0", "y_s0")
 
 
 def pages():

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from calcheck.models.best_model import SCORES
 from calcheck.models.report_difference import Change, Diff, Unmatched
 from calcheck.render import document
 from calcheck.render.numbers_and_notes import ABSENT, interval, number, p_value, skipped_notes, unit
@@ -21,12 +22,13 @@ QUESTION = "Which model is best?"
 
 
 def comparison_screen(report: Report) -> Iterator[document.Block]:
-    """Yield the first screen of a comparison: which model is best, and a table with one line per metric."""
+    """Yield the first screen of a comparison: which model is best, and a table with a line per metric, scores first."""
     yield document.source(report.input)
     yield from _answer(report)
+    order = {name: place for place, name in enumerate(SCORES)}
     rows = tuple(
         (document.Cell(with_dataset(results[0], name)), *(_value(each) for each in results))
-        for (_, name), results in _by_metric(report).items()
+        for (_, name), results in sorted(_by_metric(report).items(), key=lambda each: order.get(each[0][1], len(order)))
     )
     columns = (document.Column("metric"), *(document.Column(model, "right") for model in _models(report)))
     yield document.Table(columns, rows, overflow="omit", keys=1, remedy="--table")

@@ -53,10 +53,10 @@ def results_of(report: Report, kind: str) -> dict[str, list[Result]]:
 
 
 def _windows(windows: dict[str, list[Result]], length: str) -> Iterator[document.Block]:
-    """Yield the table of the last windows, with the metrics as columns."""
+    """Yield the table of the last windows, the last one first, with the metrics as columns."""
     if not windows:
         return
-    shown = list(windows.items())[-MOST_WINDOWS:]
+    shown = list(windows.items())[: -MOST_WINDOWS - 1 : -1]
     unit = "" if not length.isdecimal() else " time" if int(length) == 1 else " times"
     title = f"windows of {length}{unit}"
     rows = tuple((*document.row_of(name, f"{own[0].slice['rows']:,}"), *_cells(own)) for name, own in shown)
