@@ -82,7 +82,8 @@ class FileSource(Source):
             searched = self.contents != "sample" and not self.options.names_form
             layout = next((each for each in (*LONG, *NESTED) if searched and each.matches(table.schema)), None)
             if layout is None:
-                texts = parse_distributions(self.file, table, filters) if searched else None
+                has_text = searched and any(is_text(each.type) for each in table.schema)
+                texts = parse_distributions(self.file, table, filters) if has_text else None
                 return texts or TableLayout(table, filters=filters, notes=notes_of(table))
             if isinstance(layout, Nested):
                 return explode(layout, self.file, table, filters)

@@ -261,7 +261,7 @@ def parse_distributions(file: AnyFile, table: Table, filters: Filters) -> TableL
     """Return a table with the parameters of distributions that a column states as text; None if no column does."""
     names, known = table.schema.names, {*STDS, *OTHER_NAMES["std"]}
     texts = [field.name for field in table.schema if is_text(field.type)]
-    if not texts or known.intersection(names) or forms_of(names):
+    if known.intersection(names) or forms_of(names):
         return None
     first = next(iter(read_batches(file, table, texts)), pa.table({}))
     for name in first.schema.names:
