@@ -127,7 +127,7 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     untested = inputs_effect is not None and inputs_effect.value is None
     if untested and not report.input.layout and (inputs := _inputs(source)):
         yield "evaluate", inputs
-    if conclusion.answer == "yes" or "time" in effects:
+    if conclusion.answer == "yes" or (conclusion.answer == "not-shown" and "time" in effects):
         yield "check" if conclusion.answer == "yes" else "monitor", []
 
 

@@ -203,13 +203,20 @@ def _cut(text: str, width: int) -> str:
     return first if len(first) <= width else f"{first[: width - 1].rsplit(' ', 1)[0]} …"
 
 
+FURTHER = {
+    "embedding_clusters": "--columns age,sex",
+    "inputs": "--inputs age,dose",
+    "format": "--format json",
+}  # Second example of a command by an option that it has, the first of these
+
+
 def _examples(command: Command) -> list[str]:
     """Return the example of a command, and the same with the inputs or a format."""
     example = str(command.epilog or "").removeprefix("Example: ").replace("\\[", "[")
     if not example:
         return []
     names = {each.field for each in command.options}
-    further = "--inputs age,dose" if "inputs" in names else "--format json" if "format" in names else ""
+    further = next((text for field, text in FURTHER.items() if field in names), "")
     plain = " ".join(takewhile(lambda word: not word.startswith("-"), example.split()))
     return [f"  {each}" for each in (example, f"{plain} {further}") if further or each == example]
 

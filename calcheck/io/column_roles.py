@@ -428,8 +428,9 @@ def _inputs(table: pa.Table, roles: Roles) -> Floats:
     for name in () if roles.has_embedding else roles.x:
         if (label := first_label(table[name])) is not None:
             raise DataError(
-                f"column {name!r} is text, such as {label!r}, and --inputs takes numbers. calcheck slices --by"
-                f" {name} looks at its groups; or encode it as numbers, e.g. as one column of 0 and 1 for each value"
+                f"column {name!r} is text, such as {label!r}, and --inputs takes numbers. calcheck slices --columns"
+                f" {','.join(roles.x)} takes text, too; or encode it as numbers, e.g. as one column of 0 and 1 for each"
+                " value"
             )
     return _matrix(table, roles.x)
 

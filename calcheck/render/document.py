@@ -381,7 +381,8 @@ def terms(conclusion: Answered) -> str:
         why = "which could not be tested" if is_unknown else f"the estimate is not within {tolerance}"
         return f"{found}, {why}" if topics else ""
     digits = DIGITS - len(str(conclusion.rows_needed))
-    return f"{found}, some {round(conclusion.rows_needed, min(digits, 0)):,} rows would show it within {tolerance}"
+    rows = f"{round(conclusion.rows_needed, min(digits, 0)):,}"
+    return f"{found}, some {rows} rows would show it within {tolerance} if the estimates stay"
 
 
 def _listed(topics: Sequence[str]) -> str:

@@ -88,7 +88,7 @@ class CorrectionOptions:
         common=True,
     )
     corrected: str | None = option(
-        "Write the corrected predictions of --to, or of FILE with --map: .parquet, .csv, .feather or .arrow.",
+        "Write the corrected predictions of --to (with --map: of FILE): .parquet, .csv, .feather or .arrow.",
         metavar="PATH",
         short="-o",
         by_hand=OVERWRITTEN,
