@@ -190,3 +190,12 @@ def test_how_wrong_many_rows_are_on_average_is_written_before_the_inputs_are_tes
     assert "90 % intervals would have to be 1." in lines[1][1]
     assert lines[1][1].partition("have to be ")[2][:5] in ended.out
     assert calcheck(narrow, "--metrics", "zms").err == ""
+
+
+def test_what_is_not_shown_of_a_series_is_monitored_next(calcheck, tmp_path):
+    rng = np.random.default_rng(0)
+    file = tmp_path / "few.csv"
+    pd.DataFrame({"y": rng.normal(size=40), "mean": 0.0, "std": 1.0, "day": np.arange(40)}).to_csv(file, index=False)
+    found = calcheck(file, "--time", "day", *FEW)
+    assert "NOT SHOWN" in found.out
+    assert f"calcheck monitor {file} --time day" in re.sub(r" \\\n +", " ", found.out)

@@ -717,3 +717,11 @@ def test_large_text_is_read_once_and_only_possible_keys_are_parsed_again(monkeyp
     assert file.sha256() == hashlib.sha256(path.read_bytes()).hexdigest()
     assert openings.count("csv") == parses
     assert openings.count(str(path)) == 3  # for its format, its content, and by this test
+
+
+@pytest.mark.parametrize("stem", ["sample", "member", "draw"])
+def test_numbered_draws_are_found_by_their_names(stem):
+    rows = {"y": np.zeros(3), **{f"{stem}_{number}": np.full(3, float(number)) for number in range(11)}}
+    found = read(rows).predictions().distributions()
+    assert found.n_draws == 11
+    assert found.mean().tolist() == [5.0] * 3

@@ -434,3 +434,17 @@ def test_rules_about_unknown_groups_are_refused(calcheck, preds, rule, by, messa
 def test_the_table_of_a_check_has_the_groups(calcheck, preds):
     out = calcheck("check", preds, "--by", "sex", "--metrics", "zms", *FEW, "--fail-on", "mae > 9", "--table").out
     assert out.index("mae") < out.index("all rows") < out.index("sex=f") < out.index("adjusted: p-value")
+
+
+def test_groups_that_are_all_wrong_alike_are_not_named(calcheck, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = {
+        "y": 1.5 * rng.normal(size=300),
+        "mean": np.zeros(300),
+        "std": np.ones(300),
+        "site": np.tile(["a", "b"], 150),
+    }
+    write(tmp_path / "alike.parquet", frame)
+    lines = calcheck("slices", tmp_path / "alike.parquet", "--by", "site", "--metrics", "width-factor").out.splitlines()
+    assert lines[2].endswith("NO: in all groups alike")
+    assert [line.split()[-3:] for line in lines if line.startswith("site=")] == [["as", "all", "rows"]] * 2
