@@ -42,7 +42,8 @@ def test_the_answer_names_the_region_and_its_factor(calcheck, path):
     assert f"- **where**: {region['text']}" in html.unescape(shown.replace("\\", ""))
     assert region["direction"] == "too-narrow"
     assert region["text"].startswith(f"{region['where']} ({region['rows']} of {N} rows): ")
-    assert f"{region['value']:.2f} times as wide would be right" in region["text"]
+    value, low, high = (f"{region[name]:.2f}" for name in ("value", "low", "high"))
+    assert f"{value} ({low} to {high}) times as wide would be right" in region["text"]
 
 
 def test_its_factor_is_that_of_its_rows_and_its_filter_selects_them(calcheck, path):

@@ -8,9 +8,10 @@ from calcheck.reports import Report, Result
 
 NONE = "none"
 BEFORE, AFTER = "before", "after"
+OTHER = "other rows"
 TITLES = {
     "out of fold": "{}, each row corrected by a fit to the other folds",
-    "other rows": "{}, which were not used to fit",
+    OTHER: "{}, which were not used to fit",
 }
 OUT_OF_FOLD_LEGEND = (
     "out of fold: the correction is chosen on these rows, so verdicts pass more easily than on other rows"
@@ -27,6 +28,16 @@ def recalibration_blocks(report: Report) -> Iterator[document.Block]:
     yield document.source(report.input)
     yield from recalibration_tables(report)
     yield from document.note_blocks(notes(report))
+
+
+def recalibration_screen(report: Report) -> Iterator[document.Block]:
+    """Yield the first screen, on which metrics of other rows, if there are any, come before the methods."""
+
+    def place(block: document.Block) -> int:
+        return 2 if isinstance(block, document.Table) and not block.title.startswith(OTHER) else 1
+
+    source, answer, *blocks = recalibration_blocks(report)
+    yield from (source, answer, *sorted(blocks, key=place))
 
 
 def recalibration_tables(report: Report) -> Iterator[document.Block]:

@@ -131,6 +131,7 @@ RECALIBRATE = Study(
     arguments=(FILE,),
     groups=(OPTIONS, COLUMNS, INFERENCE, REPORT.omit("output"), SCREEN, PLOT, SEED, ENGINE),
     document="document.recalibration_blocks",
+    screen="document.recalibration_screen",
     picture="picture.recalibration_picture",
     each_target=True,
     together="study.mend_together",

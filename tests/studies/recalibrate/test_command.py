@@ -371,3 +371,10 @@ def test_a_correction_whose_interval_contains_no_change_is_not_shown_to_help(cal
     assert "Does a correction help?  NOT SHOWN: scale, crps -" in told
     low, high = re.search(r"% \((\S+) % to\s+(\S+)\s+%\)", told).groups()
     assert float(low) < 0 < float(high)
+
+
+def test_the_first_screen_shows_other_rows_before_the_methods(calcheck, val, test):
+    lines = calcheck("recalibrate", val, "--to", test, *FEW, "--method", "scale").out.splitlines()
+    assert len(lines) <= 24
+    tables = [line for line in lines if line.startswith(("other rows", "methods", "out of fold"))]
+    assert tables[0] == "other rows, which were not used to fit"
