@@ -178,4 +178,5 @@ def test_a_column_has_one_role(calcheck, houses, arguments, roles):
 def test_labels_are_not_inputs(calcheck, houses):
     for inputs in ("zone", "lat,zone"):
         line = calcheck("cce", houses, "--target", "price", "--inputs", inputs).refused()
-        assert "column 'zone' is text, such as 'north', and --inputs takes numbers. Encode it as numbers" in line
+        assert "column 'zone' is text, such as 'north', and --inputs takes numbers" in line
+        assert f"calcheck slices --columns {inputs} takes text, too; or encode it as numbers" in line
