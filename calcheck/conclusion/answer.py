@@ -41,7 +41,7 @@ def conclude(
     effects = [*measured.effects(found.within, tolerance, alpha)]
     if not tested:
         reasons = [each.reason for each in skipped if each.metric == SCALE and each.code == "inapplicable"]
-        untested = f"not tested: {reasons[0]}" if reasons else UNTESTED
+        untested = f"not tested: the local error {reasons[0]}" if reasons else UNTESTED
         effects.append(Effect(topic="inputs", text=untested))
     effects += impossible
     together = [] if "size" in topics else _together(report)

@@ -87,9 +87,9 @@ def test_errors_from_one_group_to_another_are_an_effect(calcheck, tmp_path):
 @pytest.mark.slow
 def test_the_answer_has_the_reason_why_inputs_are_not_tested(calcheck, narrow):
     weighted = calcheck(narrow, *FEW, "--inputs", "lat", "--weights", "lon", "--filter", "lon>0", "--table").out
-    assert "inputs  not tested: local-scale has no weighted form" in weighted
+    assert "inputs  not tested: the local error has no weighted form" in weighted
     batches = calcheck(narrow, "--metrics", "zms,bias", "--no-bootstrap", "--memory", "1KB", "--table")
-    assert "inputs  not tested: local-scale needs rows in memory" in batches.out
+    assert "inputs  not tested: the local error needs rows in memory" in batches.out
 
 
 def test_a_topic_has_one_line(calcheck, tmp_path):
