@@ -82,8 +82,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     power : bool
         Whether faults of several kinds and sizes are simulated, to see how often they would make the answer NO.
     weights : str, optional
-        Column of sampling weights: all means over rows are weighted means, also in resamples and in replicates of a
-        perfect model. Metrics without a weighted form are skipped unless they are named.
+        Column of sampling weights of all means. Metrics without a weighted form are skipped unless they are named.
     seed : int
         Seed of all random numbers, >= 0 (default 0).
     confidence, fdr : float
@@ -103,8 +102,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     Returns
     -------
     InteractiveReport
-        One result per metric; ``conclusion`` has the answer. A metric that does not apply is listed in ``skipped``,
-        with the reason.
+        One result per metric, the answer in ``conclusion``, and in ``skipped`` what does not apply, with the reason.
 
     Raises
     ------
@@ -115,9 +113,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> frame = pd.read_parquet("examples/diabetes.parquet")
-    >>> report = evaluate(frame, ["zms", "cce"], inputs=["bmi", "bp", "s5"])
+    >>> report = evaluate("examples/diabetes.parquet", ["zms", "cce"], inputs=["bmi", "bp", "s5"])
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
@@ -131,7 +127,6 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     columns = tuple(arguments.listed(plot_by))
     source = request.open(data, chosen, also=(*columns, *([groups] if groups else [])), inputs=True)
     worst, best = arguments.checked_count("worst", worst), arguments.checked_count("best", best)
-    subsample = None if subsample is None else arguments.checked_count("subsample", subsample)
     points = None if at is None else arguments.evaluation_points(at, source)
 
     def sinks(output: str) -> tuple[Sink | None, PlaceSink]:
@@ -151,7 +146,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             run=replace(run, curves=pictures, curves_by=columns),
             sinks=sinks,
             at=points,
-            subsample=subsample,
+            subsample=None if subsample is None else arguments.checked_count("subsample", subsample),
             worst=worst,
             best=best,
             answer=request.answer(),
@@ -207,8 +202,7 @@ def report(
     models = data if isinstance(data, Mapping) and arguments.are_models(data) else {"": data}
     found = {str(name): evaluate(each, metrics, pictures=True, **options) for name, each in models.items()}
     shown = [each.model(plot_by, name) for name, each in found.items()]
-    named = {each.name: report for each, report in zip(shown, found.values(), strict=True)}
-    made = Page(named, render(page_of(shown)))
+    made = Page(dict(zip([each.name for each in shown], found.values(), strict=True)), render(page_of(shown)))
     if output is not None:
         made.save(output)
     return made
