@@ -243,6 +243,7 @@ def test_right_intervals_of_counts_pass():
             InMemory(rows), [METRICS["coverage"](), METRICS["stratified-coverage"]()], run=run, answer=Answer()
         )
         assert [found.verdict for found in report.results] == ["pass", "pass"]
+        assert {each.topic for each in report.conclusion.effects if each.within is False} <= {"bias"}
         answers.append(report.conclusion.answer)
     assert answers.count("no") <= band(sets(40), 0.05, 0.1)[1]
 
