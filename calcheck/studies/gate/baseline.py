@@ -151,7 +151,14 @@ def compare_other_rows(report: Report, base: Report, name: str, reason: str, *, 
     found = sorted(worsenings(base, report), key=lambda each: each.outcome != "worse")
     if not found:
         raise FileError(f"{name} has other rows ({reason}), and nothing that can be compared with them: pass --rtol")
-    return tuple(
+    before = {each.metric for each in base.results if each.is_infinite}
+    infinite = [each.metric for each in report.results if each.is_infinite and each.metric not in before]
+    told = "infinite, as targets have probability 0: worse"
+    impossible = tuple(
+        Gate(rule=f"{name} is not worse", level="fail", passed=False, message=told, values={name: None})
+        for name in infinite
+    )
+    return impossible + tuple(
         Gate(
             rule=f"{each.name} is not worse",
             level="fail",

@@ -171,6 +171,21 @@ def test_rows_of_which_some_are_the_same_are_compared_as_other_ones(calcheck, tm
     assert "other rows, so answers and scores are compared: 20 of 120 rows of" in found.err
 
 
+def test_impossible_targets_among_other_rows_are_worse(calcheck, tmp_path):
+    """Exponential distributions give a number below 0 a probability of 0."""
+    for name, seed in (("old", 0), ("new", 1)):
+        y = np.random.default_rng(seed).exponential(4.0, 200)
+        y[0] *= 1 if name == "old" else -1
+        write(tmp_path / f"{name}.parquet", {"y": y, "a": np.ones(200), "scale": np.full(200, 4.0)})
+    old, new = (tmp_path / f"{name}.parquet" for name in ("old", "new"))
+    options = ("--dist", "gamma:scipy", "--metrics", "nll", "--no-worse", "--format", "json")
+    found = calcheck("check", new, "--against", old, *options)
+    assert found.code == 1
+    first, *_ = json.loads(found.out)["gates"]
+    assert (first["rule"], first["passed"]) == ("nll is not worse", False)
+    assert "probability 0" in first["message"]
+
+
 @pytest.mark.usefixtures("months")
 def test_what_is_not_shown_passes_but_not_if_strict(calcheck):
     """The tolerance is less than what 200 rows can show."""
