@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         assert_calibrated,
         check,
         compare,
-        compare_samples,
         evaluate,
         monitor,
         reject,
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     )
     from calcheck.api.notebook_report import InteractiveReport
     from calcheck.api.recalibration import recalibrate
+    from calcheck.api.two_samples import compare_samples
     from calcheck.errors import CalcheckError, DataError, FileError, NumericalError, OptionError
     from calcheck.io import read
     from calcheck.metrics import METRICS
@@ -40,6 +40,7 @@ MODULES = {
     "METRICS": "metrics",
     "InteractiveReport": "api.notebook_report",
     "Report": "reports",
+    "compare_samples": "api.two_samples",
     "metric": "api.arguments",
     "read": "io",
     "recalibrate": "api.recalibration",
