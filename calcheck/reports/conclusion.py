@@ -128,12 +128,61 @@ class OutputConclusion(Answered):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RowsBeyond:
+    """How many new rows lie beyond the tested inputs, where nothing is known about the uncertainties."""
+
+    share: float  # Estimated share of the new rows that lie beyond the tested inputs
+    low: float  # low, high: Limits of its interval
+    high: float
+    rows: int  # Number of rows that are shown to lie beyond, of which 5 % are expected to be wrong
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnDifference:
+    """By how much one input differs between the tested and the new rows."""
+
+    name: str  # Name of the input
+    distance: float  # Largest difference between the shares of rows up to a value, 0 to 1 (Kolmogorov-Smirnov)
+    p: float  # p-value of no difference, adjusted for the number of inputs (Holm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputsDiffer:
+    """Whether the inputs of the new rows differ from those of the tested ones."""
+
+    p: float  # p-value of no difference, by permutations of the rows
+    # The inputs that differ, the largest distance first; empty for an embedding
+    columns: tuple[ColumnDifference, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewInputs(Answered):
+    """The answer at new inputs, of which targets are not known; but for ``beyond``, without the rows that lie beyond.
+
+    The factors and the bias are those of the tested rows with weights as in the new ones, corrected by local errors.
+    """
+
+    rows: int  # Number of new rows
+    beyond: RowsBeyond  # How many of them lie beyond the tested inputs
+    # Number of tested rows that count, (sum w)^2 / sum w^2 for weights w; None where the inputs have no overlap
+    effective_rows: float | None = None
+    inputs_differ: InputsDiffer  # Whether the inputs differ at all
+    coverage: float | None = None  # Expected share of targets inside the intervals of the level
+    label: tuple[int, ...] = ()  # The new rows whose targets would narrow the interval most, the most useful first
+    labelled: int = 0  # Number of new rows with targets, which the effects make use of
+    foretold: tuple[Effect, ...] = ()  # The effects of new rows with targets as the tested rows foretell them
+    observed: tuple[Effect, ...] = ()  # The effects of new rows with targets as they were observed
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusion(Answered):
     """The answer of a report."""
 
     next: tuple[str, ...] = ()  # Commands that show more
     # The answers for each of several targets, which the answer combines with the correlation of the targets
     outputs: tuple[OutputConclusion, ...] = field(default=(), metadata=ADDED)
+    # The answer at other inputs; None if none were given
+    on: NewInputs | None = field(default=None, metadata=ADDED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,68 @@
+"""Whether the inputs of two samples differ, and in which columns most."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from calcheck.core import sc
+from calcheck.core.lazy_inputs import Inputs
+from calcheck.execution.run import RandomStream, Run
+from calcheck.kernels.bandwidths import Scaling, bandwidth, sample_inputs
+from calcheck.kernels.kernel_functions import Rbf
+from calcheck.mmd.two_samples import PooledGram
+from calcheck.reports.conclusion import ColumnDifference, InputsDiffer
+from calcheck.typing import Floats, Values
+
+COMPARED = 1_000  # Most rows of each sample that are compared by all their inputs
+SORTED = 100_000  # Most rows of each sample whose columns are compared
+PERMUTATIONS = 199
+
+
+def compare_inputs(
+    tested: Inputs, new: Inputs, scaling: Scaling, run: Run, *, names: Sequence[str] = ()
+) -> InputsDiffer:
+    """Return whether inputs (n, d) and (m, d) differ: all together by their MMD, and columns that have names."""
+    few, other = (sample_inputs(x, COMPARED) for x in (tested, new))
+    samples = [sample_inputs(x, SORTED) for x in (tested, new)] if names else []
+    return InputsDiffer(p=_permutation_p(few, other, scaling, run), columns=_columns(samples, names))
+
+
+def _permutation_p(tested: Floats, new: Floats, scaling: Scaling, run: Run) -> float:
+    """Return the p-value of the MMD of two samples of inputs, with a kernel as wide as the median distance."""
+    points = scaling(np.concatenate([tested, new]))
+    labels = np.arange(len(points)) < len(tested)
+    if not points.var(axis=0).any():
+        return 1.0
+    unscaled = Scaling(np.zeros(points.shape[1]), np.ones(points.shape[1]), unit_norm=False)
+    gram = PooledGram(Rbf(gamma=bandwidth("median", points, unscaled, "rbf")).gram(points, points))
+    rng = run.rng(RandomStream.PERMUTATIONS)
+    found = np.concatenate(list(gram.permuted(rng.permutation(labels) for _ in range(PERMUTATIONS))))
+    own = gram.distances(labels[None])[0]
+    return float((1 + np.count_nonzero(found >= own)) / (1 + PERMUTATIONS))
+
+
+def _columns(samples: Sequence[Floats], names: Sequence[str]) -> tuple[ColumnDifference, ...]:
+    """Return by how much each column differs, the one that differs most first."""
+    found = [distance_of_samples(*(x[:, place].astype(np.float64) for x in samples)) for place in range(len(names))]
+    adjusted = np.empty(len(found))
+    order = np.argsort([p for _, p in found], kind="stable")
+    steps = [(len(found) - rank) * found[place][1] for rank, place in enumerate(order)]
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1) if steps else []
+    each = [
+        ColumnDifference(name=name, distance=distance, p=float(p))
+        for name, (distance, _), p in zip(names, found, adjusted, strict=True)
+    ]
+    return tuple(sorted(each, key=lambda column: -column.distance))
+
+
+def distance_of_samples(first: Values, second: Values) -> tuple[float, float]:
+    """Return the largest difference of the shares of two samples up to a value, and its p-value (Kolmogorov 1933).
+
+    >>> import numpy as np
+    >>> distance_of_samples(np.array([1.0, 2.0]), np.array([2.0, 3.0]))[0]
+    0.5
+    """
+    values = np.concatenate([first, second])
+    shares = [np.searchsorted(np.sort(each), values, side="right") / len(each) for each in (first, second)]
+    distance = float(np.abs(shares[0] - shares[1]).max())
+    return distance, float(sc.kolmogorov(distance * np.sqrt(len(first) * len(second) / len(values))))

@@ -1,0 +1,91 @@
+"""Where inputs are: scaled like those of the tested rows, and the distances between them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from calcheck.core.lazy_inputs import Inputs, blocks, take
+from calcheck.kernels.bandwidths import Scaling, fit_scaling
+from calcheck.predictions import Predictions, row_sample
+from calcheck.typing import Floats, Indices, Values
+
+NEIGHBORS = 5  # The distance to that many tested rows says how near they are
+TREE_COLUMNS = 8  # Most columns for a search tree
+MOST_ROWS = 10_000  # Most tested rows whose distances are compared with all others; more are sampled
+BLOCK = 1 << 22  # Distances that are computed at a time
+ROUNDING = 1e-7  # Relative error of distances
+
+
+def scale_inputs(rows: Predictions) -> Scaling:
+    """Return the scaling by the tested rows: embeddings keep theirs, and columns of inputs are standardized."""
+    return fit_scaling(rows.lazy_inputs(), "none" if rows.has_embedding else "standardize", "rbf")
+
+
+@dataclass(frozen=True, eq=False)
+class Neighborhood:
+    """Tested inputs, and the distances of other inputs to the nearest of them."""
+
+    points: Values  # (n, d), scaled inputs
+    places: Indices  # (n,), their rows
+    scaling: Scaling
+
+    @classmethod
+    def from_rows(cls, rows: Predictions, scaling: Scaling, seed: int) -> "Neighborhood":
+        """Return the neighborhood of rows, or of a sample of them."""
+        most = len(rows) if rows.width <= TREE_COLUMNS else MOST_ROWS
+        places = np.arange(len(rows)) if len(rows) <= most else row_sample(rows, most, seed)
+        return cls(scaling(take(rows.lazy_inputs(), places)), places, scaling)
+
+    @cached_property
+    def count(self) -> int:
+        """How many neighbors the distance is about."""
+        return min(NEIGHBORS, len(self.points) - 1)
+
+    @cached_property
+    def _nearest(self) -> Callable[[Values, int], tuple[Values, Indices]]:
+        """Return the search for k neighbors of points, which returns distances to the k-th, and the first ones."""
+        if self.points.shape[1] > TREE_COLUMNS:
+            return self._compare
+        from scipy.spatial import cKDTree
+
+        tree: Any = cKDTree(self.points)
+
+        def search(points: Values, k: int) -> tuple[Values, Indices]:
+            distances, places = tree.query(points, k=[1, k], workers=-1)
+            return distances[:, 1], places[:, 0]
+
+        return search
+
+    def _compare(self, points: Values, k: int) -> tuple[Values, Indices]:
+        """Return the distances by comparison with all tested rows, a block of points at a time."""
+        squares, found = np.einsum("ij,ij->i", self.points, self.points), list[Values]()
+        size = max(1, BLOCK // len(self.points))
+        for start in range(0, len(points), size):
+            block = points[start : start + size]
+            away = squares - 2 * (block @ self.points.T)
+            own = np.einsum("ij,ij->i", block, block)
+            kth = np.partition(away, k - 1, axis=1)[:, k - 1]
+            found.append(np.stack([np.sqrt(np.maximum(kth + own, 0)), away.argmin(axis=1)]))
+        distances, places = np.concatenate(found, axis=1)
+        return distances, places.astype(np.intp)
+
+    @cached_property
+    def left_out(self) -> Values:
+        """The distance of each tested row to its k-th neighbor among the others, in ascending order, (n,)."""
+        return np.sort(self._nearest(self.points, self.count + 1)[0])
+
+    def distances(self, x: Inputs) -> tuple[Values, Indices]:
+        """Return the distances of other inputs (m, d) to their k-th tested neighbors, and the rows of the nearest."""
+        found = [self._nearest(self.scaling(block), self.count) for block in _parts(x)]
+        distances, nearest = (np.concatenate(each) for each in zip(*found, strict=True))
+        return distances, self.places[nearest]
+
+
+def _parts(x: Inputs) -> Iterator[Floats]:
+    """Yield inputs in blocks of rows."""
+    for _, block in blocks(x):
+        size = max(1, BLOCK // block.shape[1])
+        yield from (block[start : start + size] for start in range(0, len(block), size))

@@ -1,0 +1,66 @@
+"""Which new rows lie beyond the tested inputs."""
+
+import numpy as np
+import pytest
+
+from calcheck.new_inputs import positions
+from calcheck.new_inputs.beyond import Beyond
+from calcheck.new_inputs.positions import Neighborhood, scale_inputs
+from calcheck.predictions import Predictions
+
+
+def beyond(tested, new, *, embedding=False):
+    rows = Predictions(x=tested, has_embedding=embedding)
+    return Beyond.from_inputs(Neighborhood.from_rows(rows, scale_inputs(rows), 0), new)
+
+
+def test_p_counts_tested_rows_that_are_at_least_as_far_from_others():
+    """0, 1, ..., 19: the distance to the 5th neighbor is 5 at an end, 4 next to it, and 3 for the other 16.
+
+    A new row at 10.5 has its 5th neighbor at 2.5: all 20 are farther, so p = 21/21. One at 21 has it at 6: p = 1/21.
+    One at 19 has it at 4 (its own place counts), as far as the 2 + 2 at the ends: p = 5/21.
+    """
+    found = beyond(np.arange(20.0)[:, None], np.array([[10.5], [21.0], [19.0]]), embedding=True)
+    assert found.tested.tolist() == pytest.approx([3] * 16 + [4] * 2 + [5] * 2)
+    assert (found.p * 21).tolist() == pytest.approx([21, 1, 5])
+    assert found.nearest.tolist()[1:] == [19, 19]
+
+
+def test_a_row_far_away_lies_beyond_although_its_p_is_not_that_small():
+    x = np.random.default_rng(0).normal(size=(500, 2))
+    new = np.vstack([np.random.default_rng(1).normal(size=(499, 2)), [[100.0, 0.0]]])
+    found = beyond(x, new)
+    assert np.flatnonzero(found.rows).tolist() == [499]
+
+
+def test_a_small_cluster_lies_beyond_and_rows_like_the_tested_ones_do_not():
+    rng = np.random.default_rng(0)
+    named = []
+    for _ in range(20):
+        x, new = rng.normal(size=(500, 2)), rng.normal(size=(500, 2))
+        assert not beyond(x, new).rows.any()
+        new[:50] = [4.0, 0.0] + 0.3 * rng.normal(size=(50, 2))
+        found = beyond(x, new)
+        named.append(found.rows[:50].mean())
+        assert found.rows[50:].sum() <= 10
+        assert found.summary().low < 0.1 < found.summary().high
+    assert np.mean(np.array(named) > 0.5) >= 0.9
+
+
+def test_comparison_with_all_rows_finds_what_a_search_tree_does(monkeypatch):
+    rng = np.random.default_rng(0)
+    x, new = rng.normal(size=(60, 3)), rng.normal(size=(30, 3))
+    tree = beyond(x, new)
+    monkeypatch.setattr(positions, "TREE_COLUMNS", 0)
+    monkeypatch.setattr(positions, "BLOCK", 200)
+    compared = beyond(x, new)
+    np.testing.assert_allclose(compared.distance, tree.distance)
+    np.testing.assert_allclose(compared.tested, tree.tested)
+    assert compared.nearest.tolist() == tree.nearest.tolist()
+
+
+def test_units_of_inputs_change_nothing():
+    rng = np.random.default_rng(0)
+    x, new = rng.normal(size=(100, 2)), rng.normal(loc=[1, 0], size=(50, 2))
+    other = beyond(x * [1000.0, 0.01] + 7, new * [1000.0, 0.01] + 7)
+    np.testing.assert_allclose(other.distance, beyond(x, new).distance)
