@@ -3,24 +3,48 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import methodcaller
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from calcheck.conclusion import Key, combine
 from calcheck.conclusion.decision import Estimate
 from calcheck.conclusion.effects import correlation_text
 from calcheck.core.text import p_text
-from calcheck.evaluation import Answer, Behind, Evaluated, Fitted, PlaceSink, ReportRequest, Sink, evaluate, topics_of
+from calcheck.errors import OptionError
+from calcheck.evaluation import (
+    Answer,
+    Behind,
+    Evaluated,
+    Fitted,
+    PlaceSink,
+    ReportRequest,
+    Sink,
+    evaluate,
+    subsample_rows,
+    topics_of,
+)
 from calcheck.execution.run import Run
 from calcheck.inference.p_values_and_verdicts import topic_p_values
+from calcheck.io.evaluation_points import NewRows
 from calcheck.metrics._targets import DependenceFactor
 from calcheck.metrics.base import Metric
 from calcheck.predictions import MappedSource, Predictions, Source
 from calcheck.reports import Report, Skipped, rejects
 from calcheck.reports.conclusion import Conclusion, Effect
 
+if TYPE_CHECKING:
+    from calcheck.new_inputs.transfer import Transferred
+
 Sinks = Callable[[str], tuple[Sink | None, PlaceSink | None]]
 TOGETHER = ""  # Name of all targets together
 CORRELATION: Key = ("correlation", None)
+
+
+@dataclass(frozen=True, eq=False)
+class NewInputsRequest:
+    """New inputs for which the answer is asked, too."""
+
+    new: NewRows
+    take: "Callable[[Predictions, Transferred], None] | None" = None  # Takes the new rows and their results
 
 
 @dataclass(frozen=True)
@@ -33,16 +57,26 @@ class JointAnswer(Answer):
 
 
 def evaluate_outputs(
-    source: Source, metrics: Sequence[Metric[Any]], *, run: Run, sinks: Sinks | None = None, **given: Any
+    source: Source,
+    metrics: Sequence[Metric[Any]],
+    *,
+    run: Run,
+    sinks: Sinks | None = None,
+    on: NewInputsRequest | None = None,
+    **given: Any,
 ) -> Report:
     """Return a report as :func:`.evaluate`; several targets are evaluated each by itself, too.
 
-    ``sinks`` returns the sinks of the results of rows, and of the worst region, of the target of a name.
+    ``sinks`` returns the sinks of the results of rows, and of the worst region, of the target of a name. ``on`` asks
+    for the answer at new inputs, too.
     """
     names, sinks = output_names(source), sinks or (lambda _: (None, None))
     sink, places = sinks(TOGETHER)
     if not names:
-        return evaluate(source, metrics, run=run, sink=sink, places=places, **given)
+        report = evaluate(source, metrics, run=run, sink=sink, places=places, **given)
+        return report if on is None else _with_new_inputs(report, source, on, run, **given)
+    if on is not None:
+        raise OptionError(f"--on answers for one target, and there are {', '.join(names)}: pass --only {names[0]}")
     run = replace(run, keep_rows=bool(sink or given.get("worst") or given.get("best")))
     request = ReportRequest(run, sink=sink, **given)
     answer = request.answer or Answer()
@@ -56,6 +90,43 @@ def evaluate_outputs(
         own = MappedSource(source, methodcaller("of_target", place))
         parts[name] = replace(request, sink=sink, places=places).evaluate(own, metrics)
     return _combined(request, joint, parts)
+
+
+def _with_new_inputs(
+    report: Report,
+    source: Source,
+    on: NewInputsRequest,
+    run: Run,
+    *,
+    answer: Answer,
+    subsample: int | None = None,
+    **_: Any,
+) -> Report:
+    """Return a report whose conclusion has the answer at new inputs, too."""
+    from calcheck.new_inputs.transfer import transfer
+
+    rows = source.predictions()
+    rows = rows if subsample is None else subsample_rows(rows, subsample, run)
+    if rows.x is None:
+        raise OptionError("--on compares inputs: also pass --inputs or --embedding, with the columns of both files")
+    with on.new.source.error_names():
+        new, files = on.new.source.predictions(), on.new.source.input_info().files
+    names = () if rows.has_embedding else source.input_names()
+    found = transfer(
+        rows,
+        new,
+        run=run,
+        tolerance=answer.tolerance,
+        level=answer.level_of(rows),
+        names=names,
+    )
+    if on.take is not None:
+        on.take(new, found)
+    at, conclusion = found.conclusion, report.conclusion or Conclusion(answer="not-shown", effects=())
+    if "dependence_noticed" in report.settings:  # nothing is judged
+        at = replace(at, answer="not-shown", qualifiers=(), rows_needed=None, effects=conclusion.effects)
+    files = (*report.input.files, *(replace(each, role="new_inputs") for each in files))
+    return replace(report, input=replace(report.input, files=files), conclusion=replace(conclusion, on=at))
 
 
 def _combined(request: ReportRequest, joint: Evaluated, parts: Mapping[str, Evaluated]) -> Report:

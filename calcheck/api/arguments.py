@@ -15,7 +15,7 @@ from calcheck.api import keywords
 from calcheck.errors import DataError, OptionError, keyword_messages, with_suggestion
 from calcheck.io import read
 from calcheck.io.dataframes import TableInMemory, is_table, matrix_of
-from calcheck.io.evaluation_points import inputs_like, read_inputs
+from calcheck.io.evaluation_points import NewRows, inputs_like, new_rows_like, read_inputs, read_new_rows
 from calcheck.io.file_source import FileSource, with_needed_columns
 from calcheck.io.python_arguments import ColumnArguments, unknown_argument
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
@@ -33,7 +33,7 @@ Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
 Data: TypeAlias = Any  # What calcheck.read takes, what it returns, or Predictions
 
 ROLES = ("y", "mean", "std")  # Of arrays by position
-OBJECTS = frozenset({"data", "models", "metrics", "metric", "cce", "vary", "new", "to", "at"})
+OBJECTS = frozenset({"data", "models", "metrics", "metric", "cce", "vary", "new", "to", "at", "on"})
 """Parameters that are objects in Python where the command line has names and files."""
 
 
@@ -268,14 +268,33 @@ def evaluation_points(at: Data, source: Source) -> Source:
         return InMemory(Predictions(x=matrix_of(at, "at")))
     if isinstance(at, (str, PathLike)):
         return read_inputs(str(at), source, narrow=False)
-    if is_table(at):
-        return inputs_like(source, TableInMemory.from_data(at, {}))
-    matrix, names = matrix_of(at, "at"), source.options.input_names
+    return inputs_like(source, _table_of(at, "at", source))
+
+
+def new_rows(on: Data, source: Source) -> NewRows:
+    """Return the rows of another file, table or array that have the inputs of a source."""
+    if isinstance(on, (Source, Predictions)):
+        rows = on if isinstance(on, Predictions) else on.predictions()
+        labelled = None if rows.y is None or rows.predictive is None else InMemory(rows)
+        return NewRows(InMemory(rows.without("y")), labelled)
+    if not isinstance(source, FileSource):
+        return NewRows(InMemory(Predictions(x=matrix_of(on, "on"))))
+    if isinstance(on, (str, PathLike)):
+        return read_new_rows(str(on), source)
+    is_paths = isinstance(on, (list, tuple)) and all(isinstance(each, (str, PathLike)) for each in on)
+    return new_rows_like(source, read(on).file if is_paths else _table_of(on, "on", source))
+
+
+def _table_of(data: Data, name: str, source: FileSource) -> TableInMemory:
+    """Return a table, or an array whose columns are the inputs of a source."""
+    if is_table(data):
+        return TableInMemory.from_data(data, {})
+    matrix, names = matrix_of(data, name), source.options.input_names
     if matrix.shape[1:] == (len(names),):
-        columns = {name: matrix[:, place] for place, name in enumerate(names)}
+        columns = {each: matrix[:, place] for place, each in enumerate(names)}
     else:
-        columns = {source.options.inputs or source.options.embedding or "embedding": at}
-    return inputs_like(source, TableInMemory.from_data(None, columns))
+        columns = {source.options.inputs or source.options.embedding or "embedding": data}
+    return TableInMemory.from_data(None, columns)
 
 
 def require_results(report: Report) -> Report:

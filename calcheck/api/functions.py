@@ -46,6 +46,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     tolerance: float = TOLERANCE,
     groups: str | None = None,
     power: bool = False,
+    on: Data = None,
     **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
     """Return a report of metrics on predictions, and the answer whether the uncertainties can be trusted.
@@ -78,6 +79,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         Column of groups, numbers or dates along which the answer also looks for errors.
     power : bool
         Whether faults of several kinds and sizes are simulated, to see how often they would make the answer NO.
+    on : path, DataFrame, table or array-like (m, d), optional
+        New inputs, for which ``conclusion.on`` has the answer, and ``rows("on")`` the results. Predictions and targets
+        there are used, too.
     weights : str, optional
         Column of sampling weights of all means. Metrics without a weighted form are skipped unless they are named.
     seed : int
@@ -140,6 +144,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         found = outputs.evaluate_outputs(
             source,
             chosen,
+            on=None if on is None else request.new_inputs(on, source),
             run=replace(run, curves=pictures, curves_by=columns),
             sinks=sinks,
             at=points,

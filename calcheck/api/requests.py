@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from calcheck.api import arguments
 from calcheck.api.notebook_report import InteractiveReport, PointwiseResults
@@ -22,12 +22,16 @@ from calcheck.io.python_arguments import ColumnArguments, levels_of
 from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import with_level
 from calcheck.models.alignment import Model
+from calcheck.outputs import NewInputsRequest
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.reports import Report, Skipped
 from calcheck.studies import STUDIES, Request, Study
 from calcheck.studies import Answer as StudyAnswer
-from calcheck.studies.options import AnswerOptions, WeightOptions
+from calcheck.studies.options import AnswerOptions, NewInputsOptions, WeightOptions
 from calcheck.typing import AnyArray
+
+if TYPE_CHECKING:
+    from calcheck.new_inputs.transfer import Transferred
 
 ReportT = TypeVar("ReportT", bound=InteractiveReport)
 
@@ -119,6 +123,18 @@ class KeywordRequest(Request):
 
     def open_inputs(self, data: Any, *sources: Source, narrow: bool = False) -> Source:  # noqa: ARG002 - arrays may be wide
         return arguments.evaluation_points(data, sources[0])
+
+    def new_inputs(self, data: Any, source: Source) -> NewInputsRequest:
+        """Return the new inputs for which the answer is asked."""
+        for name in sorted(NewInputsOptions.contradicting):
+            if self._options.get(name) is not None:
+                raise OptionError(f"{name} does not apply to new inputs (on): pass only one of them")
+        rows = arguments.new_rows(data, source)
+
+        def keep(shown: Predictions, found: Transferred) -> None:
+            self.rows.append(PointwiseResults("on", found.columns, shown.row_numbers(), rows.source))
+
+        return NewInputsRequest(rows, keep)
 
     def models(self, metrics: Sequence[arguments.AnyMetric], require: Any = None) -> dict[str, list[Model]]:  # noqa: ARG002
         models = self.data("models")

@@ -34,13 +34,15 @@ if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import RowResults
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
+    from calcheck.new_inputs.transfer import Transferred
+    from calcheck.outputs import NewInputsRequest
     from calcheck.predictions import Predictions
     from calcheck.studies.page.document import EvaluatedRows, ModelReport
 
 PAGE_NAME = "report.html"
-OF_ONE_FILE = ("pointwise", "plot", "validation", "save_state", "checkpoint")  # Options that name a file of one model
+OF_ONE_FILE = ("pointwise", "plot", "validation", "save_state", "checkpoint", "on")  # Options about one model
 NOT_BY_GROUP = (
-    *("subsample", "pointwise", "brief", "worst", "best", "fail_on", "warn_on", "plot_by", "names", "validation"),
+    *("subsample", "pointwise", "brief", "worst", "best", "fail_on", "warn_on", "plot_by", "names", "validation", "on"),
     *(each.field for each in options_of(study_options.StateOptions)),
 )  # Options that do not apply to groups
 
@@ -187,6 +189,9 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
 
 def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
     """Return what is computed of each file."""
+    new = build(study_options.NewInputsOptions, given)
+    for text in [rule.text for rule, _ in required.rules if rule.is_on_new_inputs and new.on is None]:
+        raise OptionError(f"rule {text!r} is about new inputs: also pass --on FILE")
     settings, levels = given["settings"], given[inputs_and_outputs.LEVEL]
     named = build(study_options.MetricSelectionOptions, given).metrics
     brief = build(study_options.BriefOptions, given).brief
@@ -200,7 +205,7 @@ def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
     curves = _curves(metrics if named else None, given, paged=paged)
     narrow = paged or any(given[name] for name in ("pointwise", "worst", "best"))
     answer = None
-    if paged or brief or required.are_answered or not required.checked:
+    if paged or brief or required.are_answered or not required.checked or new.on:
         from calcheck.evaluation import Answer
 
         stated = build(study_options.AnswerOptions, given)
@@ -308,21 +313,24 @@ def _evaluate_in_memory(
     from calcheck.evaluation import PLACE
     from calcheck.outputs import evaluate_outputs
 
+    on = _new_inputs(source, given, rows, pointwise)
+    own = inputs_and_outputs.Pointwise(None) if on else pointwise  # with new rows, results are of these
+
     def sinks(output: str) -> tuple[Any, Any]:
         """Return what takes the results of rows of an output; all together have no name."""
         evaluated = rows and rows.output(output)
 
         def take(metric: Metric[Any], shown: Predictions, results: RowResults) -> None:
-            pointwise.take(metric, shown, results, output)
+            own.take(metric, shown, results, output)
             if evaluated is not None:
                 evaluated.take(metric, shown, results)
 
         def take_place(shown: Predictions, inside: Mask) -> None:
-            pointwise.add(shown, {f"{output}_{PLACE}".lstrip("_"): inside})
+            own.add(shown, {f"{output}_{PLACE}".lstrip("_"): inside})
             if evaluated is not None:
                 evaluated.inside = inside
 
-        return take if pointwise.path or rows else None, take_place if plan.answer else None
+        return take if own.path or rows else None, take_place if plan.answer else None
 
     extremes = build(study_options.WorstBestOptions, given)
     with inputs_and_outputs.run_context(given, source) as run:
@@ -337,12 +345,32 @@ def _evaluate_in_memory(
             worst=extremes.worst,
             best=extremes.best,
             answer=plan.answer,
+            on=on,
         )
     if plan.strict:
         inputs_and_outputs.require_nothing_skipped(report, source)
     if not report.results and not report.outputs and not plan.required.checked:
         raise FileError(f"{source.name}: no metric applies. {skip_reasons(report)}")
     return report
+
+
+def _new_inputs(
+    source: FileSource, given: dict[str, Any], rows: EvaluatedRows | None, pointwise: inputs_and_outputs.Pointwise
+) -> NewInputsRequest | None:
+    """Return the new inputs for which the answer is asked, and what takes their results; None without ``--on``."""
+    options = build(study_options.NewInputsOptions, given)
+    if options.on is None:
+        return None
+    inputs_and_outputs.refuse(sorted(options.contradicting), given, "new inputs (--on)", "pass only one of them")
+    from calcheck.io.evaluation_points import read_new_rows
+    from calcheck.outputs import NewInputsRequest
+
+    def take(shown: Predictions, found: Transferred) -> None:
+        pointwise.add(shown, found.columns)
+        if rows is not None:
+            rows.new = shown, found
+
+    return NewInputsRequest(read_new_rows(options.on, source), take)
 
 
 def _tell_averages(source: FileSource, run: Run, answer: Answer) -> None:
@@ -426,7 +454,7 @@ def _declare(metavar: str, text: str, own: Sequence[Group], output: Sequence[Gro
     names = {each.name for each in first}
     shared = parameters_of(
         [
-            group("Metrics", study_options.MetricSelectionOptions, *BY, study_options.AnswerOptions),
+            group("Metrics", study_options.MetricSelectionOptions, *BY, *ANSWERS),
             group("Rules", study_options.RuleOptions),
             study_options.COLUMNS,
             group("Rows", study_options.RowOptions),
@@ -451,6 +479,7 @@ def _declare(metavar: str, text: str, own: Sequence[Group], output: Sequence[Gro
 
 
 BY = (study_options.GroupOptions, study_options.RefitOptions)
+ANSWERS = (study_options.AnswerOptions, study_options.NewInputsOptions)
 MERGED_TEXT = "Or states that --save-state wrote, which are merged."
 CHECKED = _declare(
     "FILE",

@@ -147,7 +147,7 @@ INPUTS = ("embedding", "inputs")
 LEVEL = "level"  # Of the intervals in a file, and of metrics
 UNWEIGHTED = (
     *("plot", "save_state", "settings_from", "dask", "checkpoint", "at", "against"),
-    *("cluster", "block", "time", "plot_by", "validation"),
+    *("cluster", "block", "time", "plot_by", "validation", "on"),
 )  # Options that do not apply to weighted means
 
 
@@ -284,7 +284,7 @@ def make_run(given: dict[str, Any]) -> Run:
     return Run(**options.settings(), dependence=row_dependence(given))
 
 
-OF_ROWS = ("pointwise", "worst", "best", "at", "grid", "subsample", "plot", "cluster", "block", "time", "weights")
+OF_ROWS = ("pointwise", "worst", "best", "at", "grid", "subsample", "plot", "cluster", "block", "time", "weights", "on")
 """Options that need all rows in memory."""
 
 

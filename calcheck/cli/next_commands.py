@@ -109,6 +109,7 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     if report.outputs:
         yield from _output_suggestions(report, source)
         return
+    new = _new_inputs(report)
     computed = {result.metric for result in report.results}
     effects = {each.topic: each for each in conclusion.effects if each.kind != "bias"}
     wrong = {each.topic for each in conclusion.effects if each.within is False}
@@ -128,7 +129,12 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     if untested and not report.input.layout and (inputs := _inputs(source)):
         yield "evaluate", inputs
     if conclusion.answer == "yes" or (conclusion.answer == "not-shown" and "time" in effects):
-        yield "check" if conclusion.answer == "yes" else "monitor", []
+        yield ("check", new) if conclusion.answer == "yes" else ("monitor", [])
+
+
+def _new_inputs(report: Report) -> list[str]:
+    """Return the option that names the file with new inputs; nothing without one."""
+    return [word for each in report.input.files if each.role == "new_inputs" for word in ("--on", each.path)]
 
 
 def _observations(effects: Sequence[Effect]) -> Iterator[tuple[str, list[str]]]:

@@ -1,17 +1,18 @@
-"""Points at which metrics are evaluated: rows of a file, or a grid."""
+"""Points at which metrics are evaluated: rows of a file, or a grid; and new rows, which may lack targets."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calcheck.errors import OptionError
-from calcheck.io import join
+from calcheck.io import column_roles, join
 from calcheck.io.array_files import ArrayTable
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.file_source import FileSource
 from calcheck.io.files import STDIN, AnyFile, resolve
 from calcheck.io.tables import open_table
 from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.typing import AnyArray, Mask
 
 MOST_POINTS = 1_000_000  # maximum number of evaluation points
 
@@ -42,6 +43,52 @@ def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None,
         nan_policy=options.nan_policy,
     )
     return FileSource(file, columns, contents="inputs", narrow=narrow)
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """Rows of another file with the inputs of a source; predictions and targets are optional."""
+
+    source: Source  # All rows with their inputs; with predictions if they have those of the first source
+    labelled: Source | None = None  # Those that also have targets; None if none has
+
+
+def read_new_rows(name: str, source: FileSource) -> NewRows:
+    """Return the rows of another file, of which the inputs are in the columns of a source."""
+    path, column = _place(name, source.options, "--on")
+    return new_rows_like(source, resolve(path), column=column)
+
+
+def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = None) -> NewRows:
+    """Return the rows of another file or table, of which the inputs are in the columns of a source."""
+    if source.layout.layout:  # one row per unit is made of several, as in the source
+        found = replace(source, file=file, options=replace(source.options, truth=None), contents="any", narrow=True)
+        roles = found.roles
+    else:
+        found = replace(inputs_like(source, file, column=column), narrow=True)
+        roles = found.roles
+        names, own = found.table.schema.names, source.roles
+        if {*column_roles.columns_of(own.predictive)} <= {*names} and own.predictive is not None:
+            used = own.observed if {*(own.observed.columns if own.observed else ())} <= {*names} else None
+            roles = replace(roles, predictive=own.predictive, observed=used)
+        roles = replace(roles, target=own.target if {*own.target} <= {*names} else ())
+    found.roles = replace(roles, target=())
+    if not roles.target or roles.predictive is None:
+        return NewRows(found)
+    with found.error_names():
+        known = [_is_known(found.predictions().columns.get(each)) for each in roles.target]
+    if not np.logical_and.reduce(known).any():
+        return NewRows(found)
+    labelled = replace(found, options=replace(found.options, nan_policy="omit"), narrow=False)
+    labelled.roles = roles
+    return NewRows(found, labelled)
+
+
+def _is_known(values: AnyArray | None) -> Mask:
+    """Return which values of a column are there, (n,); targets in lists are."""
+    if values is None:
+        return np.ones(1, dtype=bool)
+    return np.array([each is not None and each == each for each in values.tolist()])  # noqa: PLR0124 - NaN
 
 
 def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ...]) -> FileSource:

@@ -1,6 +1,7 @@
 """Gram matrices: in tiles, by factors of low rank, and their eigenvectors."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
@@ -112,24 +113,43 @@ def evaluate(kernel: Kernel, points: Array, x: Array, weights: Array) -> Iterato
         )
 
 
+@dataclass(frozen=True, eq=False)
+class PrincipalDirections:
+    """The directions in which inputs vary most."""
+
+    mean: Values  # (d,), mean of the inputs
+    directions: Values  # (d, k), with unit norm, the largest entry positive
+    shares: Values  # (k,), shares of the variance
+
+    @classmethod
+    def from_inputs(cls, x: Inputs, count: int) -> "PrincipalDirections":
+        """Return the first principal directions of x (n, d)."""
+        n, d = x.shape
+        mean = np.zeros(d)
+        for _, block in blocks(x):
+            mean += block.sum(axis=0, dtype=np.float64) / n
+        covariance = np.zeros((d, d))
+        for _, block in blocks(x):
+            away = block - mean
+            covariance += away.T @ away / n
+        variances, directions = np.linalg.eigh(covariance)
+        chosen = directions[:, ::-1][:, :count]
+        chosen = chosen * np.sign(np.take_along_axis(chosen, np.abs(chosen).argmax(axis=0)[None], axis=0))
+        total = variances.sum()
+        return cls(mean, chosen, variances[::-1][:count] / total if total > 0 else np.zeros(count))
+
+    def scores(self, x: Inputs) -> Values:
+        """Return the components of x (m, d), (m, k)."""
+        scores = np.empty((len(x), self.directions.shape[1]))
+        for rows, block in blocks(x):
+            scores[rows] = (block - self.mean) @ self.directions
+        return scores
+
+
 def principal_components(x: Inputs, count: int) -> tuple[Values, Values]:
     """Return the first principal components of x (n, d), largest entry positive, and their shares of the variance."""
-    n, d = x.shape
-    mean = np.zeros(d)
-    for _, block in blocks(x):
-        mean += block.sum(axis=0, dtype=np.float64) / n
-    covariance = np.zeros((d, d))
-    for _, block in blocks(x):
-        away = block - mean
-        covariance += away.T @ away / n
-    variances, directions = np.linalg.eigh(covariance)
-    chosen = directions[:, ::-1][:, :count]
-    chosen = chosen * np.sign(np.take_along_axis(chosen, np.abs(chosen).argmax(axis=0)[None], axis=0))
-    scores = np.empty((n, count))
-    for rows, block in blocks(x):
-        scores[rows] = (block - mean) @ chosen
-    total = variances.sum()
-    return scores, variances[::-1][:count] / total if total > 0 else np.zeros(count)
+    found = PrincipalDirections.from_inputs(x, count)
+    return found.scores(x), found.shares
 
 
 class Nystroem:

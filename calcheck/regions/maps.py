@@ -16,7 +16,7 @@ from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError, listed_columns
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
-from calcheck.linalg.gram import principal_components
+from calcheck.linalg.gram import PrincipalDirections, principal_components
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.pit import Pit
@@ -44,6 +44,7 @@ MIN_BINS, MAX_BINS = 4, 24  # Number of bins per axis
 WORST_CELLS = 5  # Number of cells to choose by their deviation
 TAIL = 0.005  # Share of rows beyond the outermost edges on each side, which belong to the outer bins
 LONG_RANGE = 100.0  # Ratio of the edges from which a positive variable may have a logarithmic axis
+COMPONENT = "principal component"
 HALF = 0.5  # Level of intervals of distributions without moments
 MAX_GROUPS = 20  # Number of categories of a column with groups
 MAX_NUMBERS = 8  # Number of distinct whole numbers that are categories
@@ -397,9 +398,9 @@ def default_variables(rows: Predictions, names: Sequence[str], inside: Mask | No
         return _stated(rows)
     if rows.has_embedding and rows.width > 2:  # noqa: PLR2004 - of a map
         scores, shares = principal_components(rows.lazy_inputs(), 2)
-        first, second = (f"principal component {number}, {share:.0%}" for number, share in enumerate(shares, 1))
+        first, second = (f"{COMPONENT} {number}, {share:.0%}" for number, share in enumerate(shares, 1))
         return Variable(first, scores[:, 0]), Variable(second, scores[:, 1])
-    called = names if len(names) == rows.width else [f"input {place + 1}" for place in range(rows.width)]
+    called = _input_names(rows, names)
     inputs = load(rows.lazy_inputs()).astype(np.float64, copy=False)
     if rows.width == 1:
         return Variable(called[0], inputs[:, 0]), _stated(rows)[1]
@@ -407,6 +408,24 @@ def default_variables(rows: Predictions, names: Sequence[str], inside: Mask | No
     chosen = sorted(sorted(range(rows.width), key=lambda place: -told[place])[:2])
     x, y = (Variable(called[place], inputs[:, place]) for place in chosen)
     return x, y
+
+
+def positions_of(new: Predictions, rows: Predictions, names: Sequence[str], x: Variable, y: Variable) -> Values | None:
+    """Return where new rows are on a map of rows, (m, 2); None if they do not have its variables."""
+    if rows.x is not None and rows.has_embedding and rows.width > 2:  # noqa: PLR2004 - of a map
+        found = PrincipalDirections.from_inputs(rows.lazy_inputs(), 2).scores(new.lazy_inputs())
+        if x.name.startswith(COMPONENT) and y.name.startswith(COMPONENT):
+            return found
+    known: dict[str, Values] = {name: values for name, values in new.columns.items() if values.dtype.kind in "iuf"}
+    known |= dict(zip(_input_names(rows, names), load(new.lazy_inputs()).T, strict=True))
+    if new.predictive is not None:
+        known |= {each.name: each.values for each in _stated(new)}
+    both = [known.get(each.name) for each in (x, y)]
+    return None if any(each is None for each in both) else np.stack([np.asarray(each, np.float64) for each in both], 1)
+
+
+def _input_names(rows: Predictions, names: Sequence[str]) -> Sequence[str]:
+    return names if len(names) == rows.width else [f"input {place + 1}" for place in range(rows.width)]
 
 
 def _told(values: Values, inside: Mask) -> float:

@@ -6,6 +6,7 @@ from itertools import groupby, pairwise
 from typing import Any, Literal
 
 from calcheck.core.text import format_p, p_text, percent
+from calcheck.render import new_inputs
 from calcheck.render import numbers_and_notes as words
 from calcheck.reports import Gate, Input, Overall, Report, Result, rejects
 from calcheck.reports.conclusion import Answered, Conclusion, Effect, OutputConclusion, Power
@@ -276,6 +277,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     yield source(report.input)
     if report.conclusion is not None:
         yield with_region(answer(report.conclusion), report)
+        yield from answer_on(report)
         yield from power_tables(report.conclusion)
         if brief:
             if report.gates:
@@ -398,6 +400,16 @@ def answer(conclusion: Conclusion) -> Answer:
     return answer_to(QUESTION, conclusion, terms(conclusion))
 
 
+def answer_on(report: Report) -> Iterator[Answer]:
+    """Yield the answer at new inputs with all that is known about them; nothing if there is none."""
+    on = report.conclusion and report.conclusion.on
+    if on:
+        is_unknown = any(each.value is None for each in on.effects)
+        told = answer_to(f"On {new_inputs.name_of(report)}?", on, "" if is_unknown else terms(on))
+        before, after = ([(name, Cell(text)) for name, text in each] for each in new_inputs.facts(on, report.input.n))
+        yield replace(told, effects=(*before, *told.effects, *after))
+
+
 def with_region(told: Answer, report: Report) -> Answer:
     """Return an answer with the region where the model is worst, if there is one."""
     region = report.region
@@ -411,7 +423,7 @@ def output_cell(conclusion: OutputConclusion) -> Cell:
     return Cell(". ".join(filter(None, (told.text + told.after, why))), "strong" if why else "")
 
 
-def answer_to(question: str, conclusion: Conclusion, after: str = "") -> Answer:
+def answer_to(question: str, conclusion: Answered, after: str = "") -> Answer:
     """Return a conclusion as the answer to a question, with a text after it; local biases as far as there are any."""
     shown = [each for each in conclusion.effects if each.kind != "bias" or (each.low or 0.0) > 0]
     by_topic: dict[tuple[str, int], list[Effect]] = {}
@@ -422,7 +434,7 @@ def answer_to(question: str, conclusion: Conclusion, after: str = "") -> Answer:
     if expected := [each for each in conclusion.power if each.sets is None]:
         called = ", and a ".join(f"{each.text} in {percent_of_sets(each)} of data sets" for each in expected)
         effects += (("power", Cell(f"these rows would show a {called}", "none")),)
-    return Answer(question, answer_cell(conclusion, after), effects, conclusion.next)
+    return Answer(question, answer_cell(conclusion, after), effects, getattr(conclusion, "next", ()))
 
 
 def answer_cell(conclusion: Answered, after: str) -> Cell:
@@ -567,7 +579,7 @@ def _items(result: Result) -> Iterator[tuple[str, str]]:
             continue
         error = result.details.get(f"{name}_error")
         uncertain = error and error > NEGLIGIBLE * abs(value)
-        shown = _neighborhoods(value) if name == "rejected" else _in_words(value)
+        shown = _neighborhoods(value) if name == "rejected" else words.in_words(value)
         yield name, shown + (f" ± {words.number(error)}" if uncertain else "")
 
 
@@ -575,7 +587,7 @@ def _neighborhoods(rejected: dict[str, Any]) -> str:
     """Return how many inputs are rejected: a test at an input is one of its neighborhood."""
     count = f"in the neighborhood of {rejected['count']:,} of {rejected['inputs']:,} inputs"
     rest = {name: value for name, value in rejected.items() if name not in ("count", "inputs")}
-    return " · ".join(filter(None, (count, _in_words(rest))))
+    return " · ".join(filter(None, (count, words.in_words(rest))))
 
 
 def _reference(result: Result) -> str:
@@ -591,20 +603,6 @@ def _reference(result: Result) -> str:
     elif low is not None:
         parts.append(f"mostly above {words.number(low)}")
     return " · ".join(parts)
-
-
-def _in_words(value: Any) -> str:
-    """Return a detail in one line."""
-    if isinstance(value, dict):
-        parts = (f"{'' if name == 'of' else '· '}{name} {_in_words(item)}" for name, item in value.items())
-        return " ".join(parts).removeprefix("· ")
-    if isinstance(value, (list, tuple)):
-        return ", ".join(_in_words(item) for item in value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, (int, float)):
-        return str(value)
-    return f"{value:,}" if isinstance(value, int) else words.number(value)
 
 
 def _is_listed(value: Any) -> bool:

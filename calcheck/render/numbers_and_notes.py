@@ -3,9 +3,12 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from calcheck.core.text import format_p
 from calcheck.reports import Gate, Input, Report, Result, Skipped
+
+Span: TypeAlias = tuple[float | None, float | None, float | None]  # A value with its limits
 
 ABSENT = "–"
 REMOVED = "removed"  # The part of a slice that states the removed rows of a step
@@ -24,6 +27,55 @@ def number(value: float | None) -> str:
         return ABSENT
     digits = ".0f" if ALL_DIGITS_FROM <= abs(value) < ALL_DIGITS_TO else ".3g"
     return f"{value:{digits}}".replace("inf", "∞")
+
+
+def in_words(value: Any) -> str:
+    """Return a detail in one line."""
+    if isinstance(value, dict):
+        parts = (f"{'' if name == 'of' else '· '}{name} {in_words(item)}" for name, item in value.items())
+        return " ".join(parts).removeprefix("· ")
+    if isinstance(value, (list, tuple)):
+        return ", ".join(in_words(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else number(value)
+
+
+def factor(span: Span) -> str:
+    """Return a factor with its interval; neither of them if it is outside.
+
+    >>> factor((1.331, 1.28, 1.392)), factor((10.63, 10.54, None)), factor((1.0, 1.2, 1.3))
+    ('×1.33 (1.28 to 1.39)', '×10.6 (10.5 or more)', '–')
+    """
+    value, low, high = span
+    if value is None or low is high is None or not (low or 0.0) <= value <= (math.inf if high is None else high):
+        return ABSENT
+    limits = f"{_factor(low or 0.0)} or more" if high is None else f"{_factor(low or 0.0)} to {_factor(high)}"
+    return f"×{_factor(value)} ({limits})"
+
+
+def _factor(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.3g}"  # noqa: PLR2004 - digits
+
+
+def shift(span: Span) -> str:
+    """Return a mean error in standard deviations with its interval; neither of them if it is outside."""
+    value, low, high = span
+    if value is None or low is None or high is None or not low <= value <= high:
+        return ABSENT
+    return f"{_signed(value)} std ({_signed(low)} to {_signed(high)})"
+
+
+def _signed(value: float) -> str:
+    """Return a number with its sign: two decimals, or three digits.
+
+    >>> _signed(0.0239), _signed(-3.31), _signed(-123.4), _signed(-0.001)
+    ('+0.02', '−3.31', '−123', '0.00')
+    """
+    text = f"{value:+.2f}" if abs(value) < 10 else f"{value:+.3g}"  # noqa: PLR2004 - digits
+    return text.replace("-", "−") if float(text) else text[1:]
 
 
 def interval(result: Result) -> str:

@@ -4,14 +4,21 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import TypeAlias
 
 from calcheck.core.text import p_text, percent
-from calcheck.render import document
+from calcheck.render import document, new_inputs
 from calcheck.render.document import Answer, Cell, Document, Emphasis
-from calcheck.render.numbers_and_notes import ABSENT, describe_input
+from calcheck.render.numbers_and_notes import Span, describe_input, factor, shift
 from calcheck.reports import Gate, Input, Report
-from calcheck.reports.conclusion import Conclusion, Effect, OutputConclusion, WidthFactor, WorstRegion
+from calcheck.reports.conclusion import (
+    Answered,
+    Conclusion,
+    Effect,
+    NewInputs,
+    OutputConclusion,
+    WidthFactor,
+    WorstRegion,
+)
 
 HALF, LIMIT = 6, 3  # Characters of a bar from its center to its end, and to the tolerance
 OUTPUTS, RULES, FOUND = 4, 4, 2  # Most targets, most rules, and most findings of a rule
@@ -21,9 +28,6 @@ ALONG = {"ranking": "by size", "inputs": "along inputs", "time": "over time", "g
 UNTESTED = "not tested: "
 SIGNIFICANT = 0.05  # Maximum p-value of a local error that is shown
 KINDS = {"scale": "uncertainties", "bias": "means"}
-
-
-Span: TypeAlias = tuple[float | None, float | None, float | None]  # A value with its limits
 
 
 def _span(found: Effect | WidthFactor) -> Span:
@@ -84,15 +88,17 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     lines += [line for each in (*wrong, *rest) for line in _lines(each, report, conclusion)]
     if report.region is not None:
         lines += _region_lines(report.region, report.input.n, tolerance)
-    lines += _limits_lines(report, conclusion)
+    lines += _limits_lines(report, conclusion) if conclusion.on is None else _new_lines(conclusion.on, report)
     after = document.terms(conclusion)
     if wrong and not conclusion.outputs and (leading := _leading(wrong[0], conclusion)):
         after = f": {leading}"
+    if conclusion.on is not None and conclusion.on.answer == "no" != conclusion.answer:
+        after += "; new inputs: NO"
     told = document.answer_cell(conclusion, after)
     return Answer(document.QUESTION, told, tuple(lines), conclusion.next, lined=True)
 
 
-def _leading(effect: Effect, conclusion: Conclusion) -> str:
+def _leading(effect: Effect, conclusion: Answered) -> str:
     """Return the size of the largest fault in words; that of another level if the factor may be 1."""
     value, low = effect.value, effect.low
     if value is None or effect.topic not in ("size", "bias", *ALONG):
@@ -178,7 +184,7 @@ def shares(span: Span, tolerance: float) -> Span:
     return value, low, high
 
 
-def _other_level(conclusion: Conclusion) -> WidthFactor | None:
+def _other_level(conclusion: Answered) -> WidthFactor | None:
     """Return the factor of the level that differs most from that of the answer."""
     main = next((each.value for each in conclusion.factors if each.level == conclusion.level), 0.0)
     others = [each for each in conclusion.factors if each.level != conclusion.level]
@@ -207,41 +213,6 @@ def _held(report: Report, conclusion: Conclusion) -> str:
 def _within(effect: Effect, conclusion: Conclusion) -> str:
     tolerance = percent(conclusion.tolerance or 0.0)
     return f"within {tolerance}" if effect.within else f"not shown within {tolerance}"
-
-
-def factor(span: Span) -> str:
-    """Return a factor with its interval; neither of them if it is outside.
-
-    >>> factor((1.331, 1.28, 1.392)), factor((10.63, 10.54, None)), factor((1.0, 1.2, 1.3))
-    ('×1.33 (1.28 to 1.39)', '×10.6 (10.5 or more)', '–')
-    """
-    value, low, high = span
-    if value is None or low is high is None or not (low or 0.0) <= value <= (math.inf if high is None else high):
-        return ABSENT
-    limits = f"{_number(low or 0.0)} or more" if high is None else f"{_number(low or 0.0)} to {_number(high)}"
-    return f"×{_number(value)} ({limits})"
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.3g}"  # noqa: PLR2004 - digits
-
-
-def shift(span: Span) -> str:
-    """Return a mean error in standard deviations with its interval; neither of them if it is outside."""
-    value, low, high = span
-    if value is None or low is None or high is None or not low <= value <= high:
-        return ABSENT
-    return f"{_signed(value)} std ({_signed(low)} to {_signed(high)})"
-
-
-def _signed(value: float) -> str:
-    """Return a number with its sign: two decimals, or three digits.
-
-    >>> _signed(0.0239), _signed(-3.31), _signed(-123.4), _signed(-0.001)
-    ('+0.02', '−3.31', '−123', '0.00')
-    """
-    text = f"{value:+.2f}" if abs(value) < 10 else f"{value:+.3g}"  # noqa: PLR2004 - digits
-    return text.replace("-", "−") if float(text) else text[1:]
 
 
 def _measure(span: Span, tolerance: float, words: str) -> str:
@@ -296,6 +267,23 @@ def _region_lines(region: WorstRegion, n: int, tolerance: float) -> Iterator[tup
             yield "", Cell(_measure(span, tolerance, where))
         elif span[0] is not None:
             yield "", Cell(_with_bar(shift(span), shares(span, tolerance), where))
+
+
+def _new_lines(on: NewInputs, report: Report) -> Iterator[tuple[str, Cell]]:
+    """Yield the lines of the answer at new inputs: by how much intervals are off there, and what is known about it."""
+    tolerance = on.tolerance or 0.0
+    wrong = sorted((each for each in on.effects if each.within is False), key=lambda each: -_size(each))
+    unknown = [each.text for each in on.effects if each.value is None]
+    after = f": {_leading(wrong[0], on)}" if wrong else f": {unknown[0]}" if unknown else document.terms(on)
+    yield "new", document.answer_cell(on, f" on {new_inputs.name_of(report)}{after}")
+    for each in on.effects:
+        if each.topic == "size" and each.value is not None:
+            yield "", Cell(_measure(_span(each), tolerance, f"{percent(on.level or 0.0)} intervals there"))
+        elif each.topic == "bias" and each.value is not None and not each.within:
+            yield "", Cell(_with_bar(shift(_span(each)), _scaled(each, tolerance), "mean error there"))
+    yield "", Cell(new_inputs.rows_text(on))
+    if text := next(new_inputs.observed_texts(on), ""):
+        yield "", Cell(text)
 
 
 def _limits_lines(report: Report, conclusion: Conclusion) -> Iterator[tuple[str, Cell]]:

@@ -27,7 +27,7 @@ IntervalKind = Literal[
 ]
 ReferenceKind = Literal["exact", "simulated"]
 Level = Literal["fail", "warn"]
-FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
+FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points", "new_inputs"]
 
 CurveName = Literal[
     "reliability",

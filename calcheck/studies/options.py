@@ -175,6 +175,22 @@ class AnswerOptions(ToleranceOptions):
 
 
 @dataclass(frozen=True)
+class NewInputsOptions:
+    """Options for the answer about inputs without targets."""
+
+    on: str | None = option(
+        "Also answer for new inputs, which need no targets: rows of another file with the columns of --inputs or"
+        " --embedding, FILE[:COLUMN]. Predictions and targets there are used, too. --pointwise then has these rows, and"
+        " says which lie beyond the tested inputs.",
+        metavar="FILE",
+        common=True,
+    )
+
+    contradicting: ClassVar = frozenset({"weights", "cluster", "time", "block"})  # Options of which rows count how much
+    exclusive: ClassVar = ((frozenset({"on"}), contradicting),)
+
+
+@dataclass(frozen=True)
 class BriefOptions:
     """Options for how much of a report with a conclusion is shown."""
 
@@ -384,9 +400,7 @@ class MetricSelectionOptions:
 class PlotOptions:
     """Options for a picture in addition to the report."""
 
-    plot: str | None = option(
-        "Also draw a picture to a .svg, .png or .pdf file.", metavar="PATH", by_hand=OVERWRITTEN, common=True
-    )
+    plot: str | None = option("Also draw a picture to a .svg, .png or .pdf file.", metavar="PATH", by_hand=OVERWRITTEN)
 
 
 @dataclass(frozen=True)

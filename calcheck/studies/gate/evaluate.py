@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, get_args
 
@@ -10,11 +10,14 @@ from calcheck.conclusion.effects import are_within
 from calcheck.core.text import percent
 from calcheck.errors import OptionError
 from calcheck.reports import Gate, Input, Level, Monitor, Overall, Report, Result, results_by_group
-from calcheck.reports.conclusion import Qualifier, effect_name
+from calcheck.reports.conclusion import Answered, NewInputs, Qualifier, effect_name
 from calcheck.studies.gate import rules
 from calcheck.studies.gate.name_resolution import (
     EFFECT_FIELDS,
     EFFECTS,
+    ON_EFFECTS,
+    ON_FIELDS,
+    ON_PARTS,
     REGION_FIELDS,
     ByGroup,
     SliceSummary,
@@ -24,23 +27,31 @@ from calcheck.studies.gate.name_resolution import (
 
 Part = Result | Input | Overall | SliceSummary | Monitor | str | Mapping[str, Any] | None
 Parts = Mapping[str, Part]
-ANSWER, STRICT = "answer == 'no'", "answer != 'yes' or qualifiers.at-level == 1 or qualifiers.on-average == 1"
-"""Rules on the answer."""
+ANSWER = "{0}answer == 'no'"
+STRICT = "{0}answer != 'yes' or {0}qualifiers.at-level == 1 or {0}qualifiers.on-average == 1"
+"""Rules on the answer, and on that at new inputs."""
+ANSWERS = (rules.ANSWER, f"{rules.ON}.{rules.ANSWER}")
 
 
 def answer_gates(report: Report, *, strict: bool = False) -> tuple[Gate, ...]:
     """Return the gate of the answer, which must not be no; if ``strict``, it must be yes at every level and everywhere.
 
-    There is none if the report has no answer. It cannot be judged where rows depend on each other, no option says how,
-    and the answer is not no anyway.
+    The answer at new inputs has one, too. There is none if the report has no answer. It cannot be judged where rows
+    depend on each other, no option says how, and the answer is not no anyway.
     """
     if report.conclusion is None:
         return ()
-    gate = evaluate_rule(rules.parse(STRICT if strict else ANSWER), report)
+    rule = STRICT if strict else ANSWER
+    gate = evaluate_rule(rules.parse(rule.format("")), report)
     told = [each.text for each in report.conclusion.effects if each.within is False or each.topic == "dependence"]
     for output in report.conclusion.outputs:
         told += [f"{output.name}: {each.text}" for each in output.effects if each.within is False]
-    return (replace(gate, message="; ".join([gate.message, *told])),)
+    gates = [replace(gate, message="; ".join([gate.message, *told]))]
+    if (on := report.conclusion.on) is not None:
+        gate = evaluate_rule(rules.parse(rule.format(f"{rules.ON}.")), report)
+        told = [each.text for each in on.effects if each.within is False]
+        gates.append(replace(gate, message="; ".join([gate.message, *told])))
+    return tuple(gates)
 
 
 def group_gates(report: Report) -> tuple[Gate, ...]:
@@ -96,7 +107,7 @@ def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") ->
     values = {text: _found(name, rule, {**results, **parts}) for text, (name, results) in names.items()}
     open_verdicts = {text for text, (name, _) in names.items() if name.is_verdict and values[text] in (None, "none")}
     if "dependence_noticed" in report.settings:
-        open_verdicts |= {text for text, value in values.items() if text == rules.ANSWER and value == "not-shown"}
+        open_verdicts |= {text for text, value in values.items() if text in ANSWERS and value == "not-shown"}
     present = {name: value for name, value in values.items() if value is not None}
     present |= dict.fromkeys(open_verdicts, "none")
     violated = len(present) < len(values) or bool(_holds(rule.condition, present, rule))
@@ -136,7 +147,7 @@ def _parts_of(report: Report, summary: SliceSummary) -> Parts:
         rules.SLICES: summary,
         rules.MONITOR: report.monitor,
         rules.REGION: None,
-        **dict.fromkeys((rules.ANSWER, rules.QUALIFIERS, rules.EFFECTS)),
+        **dict.fromkeys((rules.ANSWER, rules.QUALIFIERS, rules.EFFECTS, rules.ON)),
     }
     if (region := report.region) is not None:
         value = math.inf if region.value is None else region.value
@@ -146,13 +157,31 @@ def _parts_of(report: Report, summary: SliceSummary) -> Parts:
     elif "region_searched" in report.settings:
         parts[rules.REGION] = dict(zip(REGION_FIELDS, (1.0, 0.0, 0), strict=True))
     if (conclusion := report.conclusion) is not None:
-        found = {effect_name(each.topic, each.kind): vars(each) for each in conclusion.effects}
         parts[rules.ANSWER] = conclusion.answer
-        parts[rules.QUALIFIERS] = {name: int(name in conclusion.qualifiers) for name in get_args(Qualifier)}
-        parts[rules.EFFECTS] = {
-            name: {field: found.get(name, {}).get(field) for field in EFFECT_FIELDS} for name in EFFECTS
-        }
+        parts[rules.QUALIFIERS] = _qualifiers(conclusion)
+        parts[rules.EFFECTS] = _effects(conclusion, EFFECTS)
+        parts[rules.ON] = None if conclusion.on is None else _on_new_inputs(conclusion.on)
     return parts
+
+
+def _qualifiers(answered: Answered) -> dict[str, int]:
+    return {name: int(name in answered.qualifiers) for name in get_args(Qualifier)}
+
+
+def _effects(answered: Answered, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the fields of effects by name; None for those of absent effects."""
+    found = {effect_name(each.topic, each.kind): vars(each) for each in answered.effects}
+    return {name: {field: found.get(name, {}).get(field) for field in EFFECT_FIELDS} for name in names}
+
+
+def _on_new_inputs(on: NewInputs) -> dict[str, Any]:
+    """Return what rules can say about new inputs."""
+    return {
+        **{name: getattr(on, name) for name in ON_FIELDS},
+        **{part: {name: getattr(getattr(on, part), name) for name in names} for part, names in ON_PARTS.items()},
+        rules.QUALIFIERS: _qualifiers(on),
+        **_effects(on, ON_EFFECTS),
+    }
 
 
 def _results_of(name: rules.Name, rule: rules.Rule, groups: ByGroup) -> dict[str, Result]:

@@ -64,6 +64,8 @@ def _because(name: str, result: Result | None) -> str:
         return FIELDS["p_value_adjusted"]
     if name.startswith(f"{rules.REGION}."):
         return "no region was searched: it needs inputs, independent rows, and the whole distribution of each"
+    if name.startswith(f"{rules.ON}."):
+        return "too little is known at the new inputs, or --on named none"
     warnings = () if result is None else result.warnings
     for codes in (TOPICS.get(field, ABSENCES), ABSENCES):
         if texts := [warning.text for warning in warnings if warning.code in codes]:
@@ -90,11 +92,20 @@ class SliceSummary:
 
 EFFECTS = (*AVERAGE, "shape", *LOCAL, *(effect_name(topic, "bias") for topic in LOCAL))  # Names of effects in rules
 REGION_FIELDS = ("factor", "bias", "rows")  # What rules can say about the worst region
+ON_EFFECTS = ("size", "bias", "shape", "inputs", "inputs-bias")  # Effects at new inputs in rules
+ON_FIELDS = (rules.ANSWER, "rows", "rows_needed", "effective_rows", "coverage", "labelled")
+ON_PARTS = {"beyond": ("share", "low", "high", "rows"), "inputs_differ": ("p",)}
 PART_FIELDS: dict[str, FieldTree] = {
     rules.ANSWER: {},
     rules.QUALIFIERS: {name: {} for name in get_args(Qualifier)},
     rules.REGION: {name: {} for name in REGION_FIELDS},
     rules.EFFECTS: {name: {field: {} for field in EFFECT_FIELDS} for name in EFFECTS},
+    rules.ON: {
+        **{name: {} for name in ON_FIELDS},
+        rules.QUALIFIERS: {name: {} for name in get_args(Qualifier)},
+        **{name: {field: {} for field in names} for name, names in ON_PARTS.items()},
+        **{name: {field: {} for field in EFFECT_FIELDS} for name in ON_EFFECTS},
+    },
     rules.INPUT: {each.name: None if each.name == "columns" else {} for each in fields(Input)},
     rules.OVERALL: {each.name: {} for each in fields(Overall)},
     rules.SLICES: {each.name: {} for each in fields(SliceSummary)},
@@ -187,12 +198,12 @@ def texts_of(operand: rules.Operand) -> tuple[str, ...] | None:
     >>> [texts_of(rules.Name(("zms", field))) for field in ("reference_kind", "unit", "low")]
     [('exact', 'simulated'), (), None]
     """
-    if operand == rules.Name((rules.ANSWER,)):
+    if operand in (rules.Name((rules.ANSWER,)), rules.Name((rules.ON, rules.ANSWER))):
         return get_args(get_type_hints(Conclusion)["answer"])
     if (
         not isinstance(operand, rules.Name)
         or len(operand.path) == 1
-        or operand.head in (rules.QUALIFIERS, rules.EFFECTS, rules.REGION)
+        or operand.head in (rules.QUALIFIERS, rules.EFFECTS, rules.REGION, rules.ON)
     ):
         return None
     head, field, *deeper = operand.path

@@ -7,6 +7,7 @@
     abs(zms.zeta) > 1 or (zms.verdict == fail and input.n >= 1000)
     slices['sex=f'].coverage < 0.85 or slices.min_p < 0.01
     answer == no or effects.size.high > 1.3 or region.factor > 1.5
+    on.answer == no or on.size.high > 1.3 or on.beyond.share > 0.1
 
 A name is either a metric, ``ece``, which stands for the metric's value, or the path of a field in the report,
 ``cce.details.dof``; ``slices['sex=f']`` before it refers to a group of the rows. Names may contain dashes. A word that
@@ -44,8 +45,8 @@ TOKEN = re.compile(
 KEYWORDS = ("and", "or", "not", "abs")
 LEAVES = ("number", "name", "grouped", "text")
 INPUT, OVERALL, SLICES, MONITOR = "input", "overall", "slices", "monitor"
-ANSWER, QUALIFIERS, EFFECTS, REGION = "answer", "qualifiers", "effects", "region"
-PARTS = (INPUT, OVERALL, SLICES, MONITOR, ANSWER, QUALIFIERS, EFFECTS, REGION)
+ANSWER, QUALIFIERS, EFFECTS, REGION, ON = "answer", "qualifiers", "effects", "region", "on"
+PARTS = (INPUT, OVERALL, SLICES, MONITOR, ANSWER, QUALIFIERS, EFFECTS, REGION, ON)
 """Prefixes of names that refer to a part of the report instead of a metric."""
 
 LEAF = "expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"
@@ -169,8 +170,13 @@ class Rule:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the rule refers to the answer, to its effects, or to the worst region."""
-        return any(name.head in (ANSWER, QUALIFIERS, EFFECTS, REGION) for name in self.names())
+        """Whether the rule refers to an answer, to its effects, or to the worst region."""
+        return any(name.head in (ANSWER, QUALIFIERS, EFFECTS, REGION, ON) for name in self.names())
+
+    @property
+    def is_on_new_inputs(self) -> bool:
+        """Whether the rule refers to the answer at new inputs."""
+        return any(name.head == ON for name in self.names())
 
     @property
     def is_monitored(self) -> bool:

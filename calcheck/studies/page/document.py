@@ -20,6 +20,7 @@ from calcheck.inference.metric_protocol import RowResults, ranked_rows
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.coverage import Coverage
+from calcheck.new_inputs.transfer import Transferred
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions import maps
 from calcheck.render import document as documents
@@ -30,10 +31,12 @@ from calcheck.render.screen import screen_answer
 from calcheck.reports import Report
 from calcheck.statistics.curves import FEW_ROWS, RowIntervals, row_intervals
 from calcheck.studies.page.picture import (
+    NewRowsShown,
     group_picture,
     histogram_picture,
     local_pictures,
     map_picture,
+    new_inputs_pictures,
     predictions_picture,
 )
 from calcheck.typing import Mask, Values
@@ -170,6 +173,7 @@ class ModelReport:
     predictions: RowIntervals | None = None  # Intervals of some rows
     worst: Sequence[dict[str, Any]] = ()  # Rows with the largest errors for their uncertainties
     recalibration: tuple[page.PageBlock, ...] = ()  # A correction that was fitted to other rows, with its report
+    new: NewRowsShown | None = None  # New rows, for which there is an answer, too
     outputs: "tuple[ModelReport, ...]" = ()  # The same about each of several targets
 
 
@@ -184,6 +188,7 @@ def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = 
         ),
         page.Section("Side by side", (_side_by_side(models),) if len(models) > 1 else ()),
         *((where, how) if any(map(_is_local, models)) else (how, where)),
+        _of_each("New inputs", models, _new_inputs),
         _of_each("Metrics", models, _metrics),
         _of_each("Groups", models, _groups),
         _of_each("Recalibration", models, lambda model: model.recalibration),
@@ -313,6 +318,13 @@ def _where(model: ModelReport) -> Iterator[page.PageBlock]:
         yield page.Folded("Tests at inputs: cce", (documents.Paragraph(NEIGHBOR_NOTE), page.Row(found)))
 
 
+def _new_inputs(model: ModelReport) -> Iterator[page.PageBlock]:
+    """Yield the answer at new inputs, their places on the map, and their distances from the tested ones."""
+    yield from documents.answer_on(model.report)
+    if model.new is not None:
+        yield page.Row(tuple(page.figure(each) for each in new_inputs_pictures(model.new, model.map)))
+
+
 def _groups(model: ModelReport) -> Iterator[page.PageBlock]:
     if model.groups and model.report.has_dependent_rows:
         yield documents.Paragraph(DEPENDENT_NOTE)
@@ -413,10 +425,19 @@ def model_report(
         name,
         report,
         map=maps.make_map(rows, x, y, run, level=level, independent=independent, inside=inside, local=local),
+        new=evaluated.new and _shown(*evaluated.new, rows, inputs, x, y),
         groups=maps.column_groups(rows, run, without=used, level=level, independent=independent),
         predictions=row_intervals(rows, Coverage(level).level_of(rows.predictive), inputs=inputs, size=FEW_ROWS),
         worst=evaluated.worst(run),
     )
+
+
+def _shown(
+    new: Predictions, found: Transferred, rows: Predictions, inputs: Sequence[str], x: maps.Variable, y: maps.Variable
+) -> NewRowsShown:
+    """Return what a page shows of new rows."""
+    places = maps.positions_of(new, rows, inputs, x, y)
+    return NewRowsShown(found.columns["beyond"], found.columns["distance"], None, places)
 
 
 class EvaluatedRows:
@@ -425,6 +446,7 @@ class EvaluatedRows:
     def __init__(self) -> None:
         self.shown: Predictions | None = None
         self.inside: Mask | None = None  # (n,), which rows are in the worst region
+        self.new: tuple[Predictions, Transferred] | None = None  # New rows, and what is known about them
         self._worst: dict[str, list[dict[str, Any]]] = {}
         self._outputs: dict[str, EvaluatedRows] = {}
 

@@ -1,6 +1,7 @@
 """Pictures of a page: intervals of rows, maps and groups with the limits of right models."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,9 +11,12 @@ from calcheck.regions import maps
 from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, RegionMap, histogram_limits, quantities
 from calcheck.render.metric_pictures import CLEAR, outline
 from calcheck.statistics.curves import RowIntervals
-from calcheck.typing import Values
+from calcheck.typing import Mask, Values
 
-OBSERVED_TARGETS = "target"
+OBSERVED_TARGETS, BEYOND = "target", "beyond the tested inputs"
+MOST_POINTS = 500  # New rows on a map
+OUTER = 0.005  # Share of new rows on each side that a map need not reach
+DISTANCE_BINS = 16
 HALF = 0.5
 Y = Axis("y")
 
@@ -81,6 +85,81 @@ def local_pictures(found: RegionMap) -> Iterator[Picture]:
         panel = Panel((cells, *_region(found)), _axis(found.x), _axis(found.y))
         expected = f"{meaning}, as other rows predict. A right model: {right:g}.{_told(found)}"
         yield Picture((panel,), title, expected, f"Map: {title.lower()}.")
+
+
+@dataclass(frozen=True, eq=False)
+class NewRowsShown:
+    """What a page shows of m new rows."""
+
+    beyond: Mask  # (m,), whether they lie beyond the tested inputs
+    distances: Values  # (m,), from the tested inputs
+    tested: Values | None = None  # Distances of tested rows from the others
+    places: Values | None = None  # (m, 2), their places on the map; None if these are not known
+
+
+def new_inputs_pictures(shown: NewRowsShown, found: RegionMap | None) -> Iterator[Picture]:
+    """Yield the map of local factors with the new rows over it, and how far these are from the tested inputs."""
+    if found is not None and shown.places is not None and "local_factor" in found.local:
+        yield _new_inputs_map(shown, shown.places, found)
+    if shown.tested is not None:
+        yield distances_picture(shown, shown.tested)
+
+
+def _new_inputs_map(shown: NewRowsShown, places: Values, found: RegionMap) -> Picture:
+    """Return the map of local factors with some of the new rows; those beyond the tested inputs are marked."""
+    factors = found.local["local_factor"]
+    most = max(LOCAL["local_factor"][3], float(np.abs(factors - 1).max()))
+    cells = _cells(found, factors, "times as wide", 1.0, (max(1 - most, 0.0), 1 + most))
+    chosen = np.unique(np.linspace(0, len(places) - 1, min(len(places), MOST_POINTS)).astype(np.intp))
+    ends = np.quantile(places[chosen], (OUTER, 1 - OUTER), axis=0)
+    axes = [_reaching(_axis(axis), *ends[:, column]) for column, axis in enumerate((found.x, found.y))]
+    points = [np.clip(places[chosen, column], axis.low, axis.high) for column, axis in enumerate(axes)]
+    beyond = shown.beyond[chosen]
+    marks = [
+        Points(points[0][part].tolist(), points[1][part].tolist(), name)
+        for part, name in ((~beyond, "new rows"), (beyond, BEYOND))
+        if part.any()
+    ]
+    told = f"{len(chosen):,} of {len(places):,} new rows" if len(chosen) < len(places) else "all new rows"
+    return Picture(
+        (Panel((cells, *marks), axes[0], axes[1]),),
+        "Local factor, and the new rows",
+        f"Cells: tested rows. Points: {told}, those outside at the edge. Where there are no cells, nothing is known.",
+        "Map: local factor of the tested rows, with the new rows.",
+    )
+
+
+def _reaching(axis: Axis, low: float, high: float) -> Axis:
+    """Return an axis that reaches from the smallest to the largest of its ends and two others."""
+    low, high = min(low, axis.low or 0.0), max(high, axis.high or 0.0)
+    return replace(axis, low=low, high=high, log=axis.log and low > 0)
+
+
+def distances_picture(shown: NewRowsShown, tested: Values) -> Picture:
+    """Return the shares of tested and of new rows by their distance from the tested inputs, on a logarithmic axis."""
+    both = np.concatenate([tested, shown.distances])
+    least = both[both > 0].min() if (both > 0).any() else 1.0
+    edges = np.geomspace(least, max(both.max(), least * 2), DISTANCE_BINS + 1)
+    middle = np.sqrt(edges[1:] * edges[:-1]).tolist()
+    lines = []
+    for values, name in (
+        (tested, "tested rows"),
+        (shown.distances, "new rows"),
+        (shown.distances[shown.beyond], BEYOND),
+    ):
+        counts = np.histogram(np.maximum(values, least), edges)[0]
+        total = len(tested) if name == "tested rows" else len(shown.distances)
+        lines += [Line(middle, (counts / total).tolist(), name)] if len(values) else []
+    return Picture(
+        (
+            Panel(
+                tuple(lines), Axis("distance from the nearest tested inputs", log=True), Axis("share of rows", low=0.0)
+            ),
+        ),
+        "Distances from the tested inputs",
+        "New inputs like the tested ones: equal lines.",
+        "Shares of tested and of new rows by their distance from the tested inputs.",
+    )
 
 
 def _cells(found: RegionMap, values: Values, label: str, middle: float, ends: tuple[float, float]) -> Cells:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from calcheck.render import document, screen
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
-from calcheck.render.numbers_and_notes import ABSENT, interval, name_with_unit, notes, number, results_by
+from calcheck.render.numbers_and_notes import ABSENT, factor, interval, name_with_unit, notes, number, results_by, shift
 from calcheck.reports import Report, Result
 
 INDENT = "· "  # Spaces would collapse in HTML and Markdown
@@ -107,8 +107,8 @@ def _measured(own: dict[str, Result], tolerance: float) -> tuple[str, str]:
     each = own["standardized-bias" if is_bias else "width-factor"]
     span = each.value, each.low, each.high
     if is_bias:
-        return screen.shift(span), screen.bar(screen.shares(span, tolerance))
-    return screen.factor(span), screen.bar(screen.logarithms(span, tolerance))
+        return shift(span), screen.bar(screen.shares(span, tolerance))
+    return factor(span), screen.bar(screen.logarithms(span, tolerance))
 
 
 def _ranked_row(label: str, own: dict[str, Result], tolerance: float) -> tuple[document.Cell, ...]:

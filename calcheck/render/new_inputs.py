@@ -1,0 +1,91 @@
+"""The answer at new inputs in words."""
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from calcheck.core.text import p_text, percent
+from calcheck.render.numbers_and_notes import factor, shift
+from calcheck.reports import Report
+from calcheck.reports.conclusion import Effect, NewInputs
+
+NEW = "new_inputs"  # Role of the file
+SIGNIFICANT = 0.05  # Maximum p-value of inputs that differ
+NAMED, LONGEST = 3, 32  # Most names of inputs that differ, and most characters of the name of a file
+
+
+def name_of(report: Report) -> str:
+    """Return the name of the file with new inputs; the end of a long one."""
+    name = next((PurePath(each.path).name for each in report.input.files if each.role == NEW), "the new inputs")
+    return name if len(name) <= LONGEST else f"…{name[1 - LONGEST :]}"
+
+
+Fact = tuple[str, str]  # What a sentence is about, and the sentence
+
+
+def facts(on: NewInputs, tested: int) -> tuple[list[Fact], list[Fact]]:
+    """Return what is known about the new rows themselves, and what else than the effects."""
+    named = f"; --pointwise names {on.beyond.rows:,}" if on.beyond.rows else ""
+    beyond = f"{beyond_text(on)} lie beyond the tested inputs{named}"
+    after = [("rows", count_text(on, tested)), ("coverage", coverage_text(on))]
+    after += [("observed", f"{text}, of {on.labelled:,} rows with targets") for text in observed_texts(on)]
+    after += [("label", label_text(on))]
+    return [("beyond", beyond), ("new", differ_text(on))], [each for each in after if each[1]]
+
+
+def beyond_text(on: NewInputs) -> str:
+    """Return which share of the new rows lies beyond the tested inputs."""
+    share, low, high = (float(f"{100 * each:.2g}") for each in (on.beyond.share, on.beyond.low, on.beyond.high))
+    return f"{share:g} % ({low:g} to {high:g} %) of {on.rows:,} rows"
+
+
+def rows_text(on: NewInputs) -> str:
+    """Return how many new rows lie beyond the tested inputs, and how many tested rows count for the others."""
+    count = 0 if on.effective_rows is None else on.effective_rows
+    return f"{beyond_text(on)} lie beyond; {count:,.0f} tested rows count"
+
+
+def differ_text(on: NewInputs) -> str:
+    """Return whether the inputs differ from the tested ones, and which columns most."""
+    if on.inputs_differ.p > SIGNIFICANT:
+        return f"no difference from the tested inputs is shown ({p_text(on.inputs_differ.p)})"
+    found = [each for each in on.inputs_differ.columns if each.p <= SIGNIFICANT]
+    named = ", ".join(f"{each.name} {each.distance:.2f}" for each in found[:NAMED])
+    more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+    return f"inputs differ from the tested ones ({p_text(on.inputs_differ.p)})" + (f": {named}{more}" if named else "")
+
+
+def count_text(on: NewInputs, tested: int) -> str:
+    """Return how many of the tested rows count for the new ones."""
+    if on.effective_rows is None:
+        return f"none of {tested:,} tested rows counts there"
+    return f"{on.effective_rows:,.0f} of {tested:,} tested rows count there"
+
+
+def coverage_text(on: NewInputs) -> str:
+    """Return the expected coverage of the intervals of the answer; empty if it is unknown."""
+    if on.coverage is None or on.level is None:
+        return ""
+    return f"{percent(on.level)} intervals are expected to hold {percent(float(f'{on.coverage:.2g}'))}"
+
+
+def observed_texts(on: NewInputs) -> Iterator[str]:
+    """Yield what was foretold for the new rows with targets, and what was observed."""
+    observed = {(each.topic, each.kind): each for each in on.observed}
+    for each in on.foretold:
+        found = observed.get((each.topic, each.kind))
+        if found is not None and each.value is not None and found.value is not None:
+            yield f"foretold {_number(each)}, observed {_number(found)}"
+
+
+def _number(effect: Effect) -> str:
+    """Return the value of an effect with its interval."""
+    span = (effect.value, effect.low, effect.high)
+    return factor(span) if effect.topic == "size" else shift(span)
+
+
+def label_text(on: NewInputs) -> str:
+    """Return which new rows would help most; empty if none were asked for."""
+    if not on.label:
+        return ""
+    shown = ", ".join(map(str, on.label[:NAMED])) + ", …" * (len(on.label) > NAMED)
+    return f"targets of {len(on.label):,} rows would help most: row {shown} (--pointwise)"

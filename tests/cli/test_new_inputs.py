@@ -1,0 +1,156 @@
+"""`--on`: the answer for new inputs, on the screen, in JSON, in rules and row by row, and what contradicts it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+X = ("--inputs", "a,b")
+FEW = ("--replicates", 19, "--resamples", 0)
+
+
+@pytest.fixture
+def frames():
+    """Return 80 tested rows, and 40 new ones of which the last five are far away."""
+    rng = np.random.default_rng(3)
+    inputs = rng.normal(size=(120, 2))
+    inputs[-5:] += 100
+    frame = pd.DataFrame(inputs, columns=["a", "b"]).assign(mean=inputs[:, 0], std=1.0)
+    frame["y"] = frame["mean"] + rng.normal(size=120)
+    return frame[:80], frame[80:].reset_index(drop=True)
+
+
+@pytest.fixture
+def files(frames, tmp_path):
+    """Return the paths of tested rows, and of new inputs without targets and predictions."""
+    old, new = frames
+    old.to_csv(tmp_path / "old.csv", index=False)
+    new[["a", "b"]].to_csv(tmp_path / "new.csv", index=False)
+    return tmp_path / "old.csv", tmp_path / "new.csv"
+
+
+@pytest.fixture
+def evaluated(calcheck):
+    def run(*arguments):
+        ended = calcheck("evaluate", *arguments, *FEW, "--metrics", "zms", "--format", "json")
+        assert ended.code == 0, ended.err
+        return json.loads(ended.out)
+
+    return run
+
+
+def test_the_rows_of_the_other_file_are_counted_and_those_far_away_named(evaluated, files, tmp_path):
+    old, new = files
+    report = evaluated(old, *X, "--on", new, "--pointwise", tmp_path / "rows.csv")
+    on = report["conclusion"]["on"]
+    assert on["rows"] == 40
+    assert on["beyond"]["rows"] == 5
+    assert on["beyond"]["low"] <= on["beyond"]["share"] <= on["beyond"]["high"]
+    assert on["tolerance"] == 0.2
+    assert [(each["role"], each["rows"]) for each in report["input"]["files"]] == [
+        ("predictions", 80),
+        ("new_inputs", 40),
+    ]
+    rows = pd.read_csv(tmp_path / "rows.csv")
+    assert rows["beyond"].tolist() == [False] * 35 + [True] * 5
+    tested = pd.read_csv(old)[["a", "b"]].to_numpy()
+    scaled = (rows[["a", "b"]].to_numpy()[:, None] - tested) / tested.std(axis=0, ddof=1)
+    assert rows["nearest"].tolist() == np.linalg.norm(scaled, axis=2).argmin(axis=1).tolist()
+
+
+def test_new_rows_are_read_from_one_file_or_several(evaluated, frames, files, tmp_path):
+    old, _ = files
+    for place in range(2):
+        frames[1][["b", "a"]][20 * place : 20 * place + 20].to_parquet(tmp_path / f"part-{place}.parquet")
+    on = evaluated(old, *X, "--on", tmp_path / "part-*.parquet")["conclusion"]["on"]
+    assert (on["rows"], on["beyond"]["rows"]) == (40, 5)
+
+
+def test_an_embedding_is_compared_with_that_of_the_other_file(evaluated, frames, tmp_path):
+    for frame, name in zip(frames, ("old", "new"), strict=True):
+        frame[["y", "mean", "std"]].assign(embedding=frame[["a", "b"]].to_numpy().tolist()).to_parquet(tmp_path / name)
+    np.save(tmp_path / "new.npy", frames[1][["a", "b"]].to_numpy())
+    for name in ("new", "new.npy"):
+        on = evaluated(tmp_path / "old", "--input-format", "parquet", "--on", tmp_path / name)["conclusion"]["on"]
+        assert on["inputs_differ"]["columns"] == []
+        assert on["beyond"]["rows"] == 5
+
+
+def test_the_screen_has_an_answer_for_the_new_inputs_within_24_lines(calcheck, files, monkeypatch):
+    monkeypatch.delenv("COLUMNS")
+    old, new = files
+    lines = calcheck("evaluate", old, *X, *FEW, "--metrics", "zms", "--on", new).out.splitlines()
+    assert len(lines[: lines.index(next(each for each in lines if each.startswith("metric ")))]) <= 24
+    assert max(map(len, lines)) <= 80 or max(len(word) for line in lines for word in line.split()) > 40
+    told = next(line for line in lines if line.startswith("  new "))
+    assert " on new.csv: " in told
+    assert any("of 40 rows lie beyond;" in line for line in lines)
+    whole = calcheck("evaluate", old, *X, *FEW, "--metrics", "zms", "--on", new, "--table").out
+    assert "On new.csv?" in whole
+    assert "lie beyond the tested inputs; --pointwise names 5" in " ".join(whole.split())
+
+
+def test_rules_refer_to_the_new_inputs(calcheck, files):
+    old, new = files
+    rule = ("--fail-on", "on.beyond.share > 0.05")
+    ended = calcheck("check", old, *X, *FEW, "--on", new, *rule, "--format", "json")
+    gates = json.loads(ended.out)["gates"]
+    assert ended.code == 1
+    assert [(each["rule"], each["passed"]) for each in gates] == [(rule[1], False)]
+    assert "is about new inputs: also pass --on FILE" in calcheck("check", old, *X, *rule).refused()
+    assert "has no field 'sizes'. Did you mean 'size'?" in calcheck("check", old, "--fail-on", "on.sizes > 1").refused()
+
+
+def test_the_check_has_a_gate_for_each_answer(calcheck, files):
+    old, new = files
+    zms = ("--metrics", "zms", "--format", "json")
+    gates = json.loads(calcheck("check", old, *X, *FEW, "--on", new, *zms).out)["gates"][:2]
+    assert [each["rule"] for each in gates] == ["answer == 'no'", "on.answer == 'no'"]
+    rules = ("--fail-on", "mae > 100", "--strict")
+    gates = json.loads(calcheck("check", old, *X, *FEW, "--on", new, *rules, "--format", "json").out)["gates"]
+    assert [each["rule"][:14] for each in gates] == ["answer != 'yes", "on.answer != '", "mae > 100"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ((), "--on compares inputs: also pass --inputs or --embedding"),
+        (("--inputs", "a,c"), "there is no column 'c' for the inputs"),
+        ((*X, "--weights", "std"), "--on does not apply to weighted means"),
+        ((*X, "--time", "a"), "--time does not apply to new inputs (--on)"),
+        ((*X, "--cluster", "a"), "--cluster does not apply to new inputs (--on)"),
+        ((*X, "--by", "a"), "--on does not apply to groups (--by)"),
+        ((*X, "--save-state", "a.state"), "--on needs all rows in memory"),
+    ],
+)
+def test_what_contradicts_new_inputs_is_refused_in_one_line(calcheck, files, options, problem):
+    assert problem in calcheck("evaluate", files[0], "--on", files[1], *options).refused()
+
+
+def test_new_rows_without_the_inputs_are_refused(calcheck, files, tmp_path):
+    pd.DataFrame({"a": [1.0]}).to_csv(tmp_path / "other.csv", index=False)
+    refused = calcheck("evaluate", files[0], *X, "--on", tmp_path / "other.csv").refused()
+    assert "other.csv: there is no column 'b' for the inputs" in refused
+    assert "there is no file" in calcheck("evaluate", files[0], *X, "--on", tmp_path / "none.csv").refused()
+
+
+def test_several_targets_are_refused_without_the_name_of_one(calcheck, files, tmp_path):
+    old = pd.read_csv(files[0])
+    frame = pd.concat([old[["a", "b"]], *(old[["y", "mean", "std"]].add_suffix(f"_{n}") for n in (1, 2))], axis=1)
+    frame.to_csv(tmp_path / "two.csv", index=False)
+    columns = [word for name in ("mean", "std") for word in (f"--{name}", f"{name}_1,{name}_2")]
+    columns += ["--target", "y_1,y_2"]
+    refused = calcheck("evaluate", tmp_path / "two.csv", *X, *columns, "--on", files[1]).refused()
+    assert "--on answers for one target, and there are y_1, y_2: pass --only y_1" in refused
+
+
+@pytest.mark.slow
+def test_the_page_has_the_new_inputs_on_its_map(calcheck, files, tmp_path):
+    old, new = files
+    page = tmp_path / "page.html"
+    assert calcheck("report", old, *X, *FEW, "--metrics", "zms", "--on", new, "-o", page).code == 0
+    text = page.read_text()
+    assert ">New inputs</h2>" in text
+    for title in ("Local factor, and the new rows", "Distances from the tested inputs"):
+        assert title in text
