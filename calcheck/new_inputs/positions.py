@@ -79,12 +79,12 @@ class Neighborhood:
 
     def distances(self, x: Inputs) -> tuple[Values, Indices]:
         """Return the distances of other inputs (m, d) to their k-th tested neighbors, and the rows of the nearest."""
-        found = [self._nearest(self.scaling(block), self.count) for block in _parts(x)]
+        found = [self._nearest(self.scaling(block), self.count) for block in parts_of(x)]
         distances, nearest = (np.concatenate(each) for each in zip(*found, strict=True))
         return distances, self.places[nearest]
 
 
-def _parts(x: Inputs) -> Iterator[Floats]:
+def parts_of(x: Inputs) -> Iterator[Floats]:
     """Yield inputs in blocks of rows."""
     for _, block in blocks(x):
         size = max(1, BLOCK // block.shape[1])

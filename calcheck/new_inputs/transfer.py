@@ -1,18 +1,28 @@
 """The answer at new inputs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+
+from calcheck.core.lazy_inputs import Inputs, take
 from calcheck.errors import DataError
-from calcheck.execution.run import Run, replicate_seed
+from calcheck.execution.run import RandomStream, Run, one_blas_thread, replicate_seed
+from calcheck.kernels.bandwidths import Scaling
 from calcheck.new_inputs.beyond import Beyond
 from calcheck.new_inputs.difference import compare_inputs
-from calcheck.new_inputs.positions import Neighborhood, scale_inputs
-from calcheck.predictions import Predictions
-from calcheck.reports.conclusion import Effect, NewInputs
-from calcheck.typing import AnyArray
+from calcheck.new_inputs.labels import choose_labels
+from calcheck.new_inputs.population import Population
+from calcheck.new_inputs.positions import Neighborhood, parts_of, scale_inputs
+from calcheck.new_inputs.statements import Terms, foretold_effects, observed_effects, state
+from calcheck.predictions import Predictions, concat, row_sample
+from calcheck.reports.conclusion import NewInputs
+from calcheck.typing import AnyArray, Indices, Values
 
-FEWEST = 20  # Fewest tested rows that say anything about others
+FEWEST, FEWEST_NEW = 20, 5  # Fewest tested and new rows that say anything
+FEWEST_OBSERVED = 10  # Fewest new rows with targets that are compared with what was foretold
+MOST_ROWS = 10_000  # Most tested and most new rows that estimates are from; more are sampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +31,11 @@ class Transferred:
 
     conclusion: NewInputs
     columns: dict[str, AnyArray]  # What is known about each new row, (m,) each, by name
+    tested_distances: Values  # (n,), distances of tested rows to others, in ascending order
+    weights: Values  # (n,), the density ratio at each tested row; 0 for those that were not sampled
 
 
+@one_blas_thread()  # many small products
 def transfer(
     rows: Predictions,
     new: Predictions,
@@ -30,6 +43,8 @@ def transfer(
     run: Run,
     tolerance: float,
     level: float,
+    label: int = 0,
+    labelled: Predictions | None = None,
     names: Sequence[str] = (),
 ) -> Transferred:
     """Return what tested rows say about new inputs.
@@ -39,13 +54,17 @@ def transfer(
     rows
         The tested rows, with targets, predictions and inputs.
     new
-        The new rows, with the same inputs; targets are not used.
+        The new rows, with the same inputs; targets and predictions are not used.
     run
         Seed and confidence.
     tolerance
         Relative error of the intervals, and error of the means in standard deviations, that does not matter.
     level
         Level of the intervals.
+    label
+        Number of new rows to choose whose targets would narrow the interval most.
+    labelled
+        Those of the new rows that have targets, with predictions and inputs: tested rows, too.
     names
         Names of the inputs, to compare each of them; none for an embedding.
 
@@ -59,22 +78,91 @@ def transfer(
     DataError
         If there are too few tested rows, or other inputs.
     """
+    _check(rows, new)
+    scaling, terms = scale_inputs(rows), Terms(level, tolerance, 1 - run.confidence)
+    tested = rows if labelled is None else concat([_bare(rows), _bare(labelled)])
+    near = Neighborhood.from_rows(tested, scaling, replicate_seed(run))
+    beyond = Beyond.from_inputs(near, new.lazy_inputs())
+    sample, places = _Sample(scaling, run), np.flatnonzero(~beyond.rows)
+    found = sample.population(tested, new.lazy_inputs(), places, level)
+    conclusion = NewInputs(
+        tolerance=tolerance,
+        level=level,
+        rows=len(new),
+        beyond=beyond.summary(),
+        inputs_differ=compare_inputs(rows.lazy_inputs(), new.lazy_inputs(), scaling, run, names=names),
+        **state(found, terms),
+    )
+    if label and found is not None:
+        chosen = sample.new_places(places)[choose_labels(found.reweighting, label)]
+        conclusion = replace(conclusion, label=tuple(new.row_numbers()[chosen].tolist()))
+    if labelled is not None:
+        conclusion = replace(conclusion, labelled=len(labelled), **sample.compared(rows, labelled, terms))
+    columns = {
+        "distance": beyond.distance,
+        "nearest": np.where(beyond.nearest < len(rows), beyond.nearest, -1),
+        "p_value": beyond.p,
+        "beyond": beyond.rows,
+        "local_factor": _local_factors(found, new.lazy_inputs(), beyond, scaling),
+    }
+    weights = np.zeros(len(tested))
+    if found is not None:
+        weights[sample.tested_places(tested)] = found.weights.ratio
+    return Transferred(conclusion, columns, beyond.tested, weights[: len(rows)])
+
+
+def _check(rows: Predictions, new: Predictions) -> None:
     if len(rows) < FEWEST:
         raise DataError(f"{len(rows):,} tested rows are too few to say anything about new inputs: {FEWEST} are needed")
     if rows.width != new.width:
         raise DataError(
             f"the new rows have {new.width:,} inputs, the tested ones {rows.width:,}: both must be the same"
         )
-    scaling = scale_inputs(rows)
-    beyond = Beyond.from_inputs(Neighborhood.from_rows(rows, scaling, replicate_seed(run)), new.lazy_inputs())
-    columns = {"distance": beyond.distance, "nearest": beyond.nearest, "p_value": beyond.p, "beyond": beyond.rows}
-    conclusion = NewInputs(
-        answer="not-shown",
-        tolerance=tolerance,
-        level=level,
-        rows=len(new),
-        beyond=beyond.summary(),
-        inputs_differ=compare_inputs(rows.lazy_inputs(), new.lazy_inputs(), scaling, run, names=names),
-        effects=(Effect(topic="size", text="nothing is stated about the uncertainties at new inputs"),),
-    )
-    return Transferred(conclusion, columns)
+
+
+def _bare(rows: Predictions) -> Predictions:
+    """Return rows with their targets, predictions and inputs only."""
+    return Predictions(y=rows.y, predictive=rows.predictive, x=rows.inputs(), has_embedding=rows.has_embedding)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """The rows that estimates are from."""
+
+    scaling: Scaling
+    run: Run
+
+    def tested_places(self, rows: Predictions) -> Indices:
+        many = len(rows) > MOST_ROWS
+        return row_sample(rows, MOST_ROWS, replicate_seed(self.run)) if many else np.arange(len(rows))
+
+    def new_places(self, places: Indices) -> Indices:
+        if len(places) <= MOST_ROWS:
+            return places
+        return np.sort(self.run.rng(RandomStream.SUBSAMPLE).permutation(places)[:MOST_ROWS])
+
+    def population(self, rows: Predictions, x: Inputs, places: Indices, level: float) -> Population | None:
+        """Return the population of new inputs at some places; None if these are too few."""
+        if len(places) < FEWEST_NEW:
+            return None
+        tested = rows.take(self.tested_places(rows))
+        new = self.scaling(take(x, self.new_places(places)))
+        return Population.from_rows(tested, self.scaling(tested.inputs()), new, level, self.run)
+
+    def compared(self, rows: Predictions, labelled: Predictions, terms: Terms) -> dict[str, Any]:
+        """Return the effects of new rows with targets as other rows foretell them, and as they were observed."""
+        near = Neighborhood.from_rows(rows, self.scaling, replicate_seed(self.run))
+        places = np.flatnonzero(~Beyond.from_inputs(near, labelled.lazy_inputs()).rows)
+        if len(places) < FEWEST_OBSERVED:
+            return {}
+        found = self.population(rows, labelled.lazy_inputs(), places, terms.level)
+        foretold = () if found is None else foretold_effects(found, terms)
+        return {"foretold": foretold, "observed": observed_effects(labelled.take(places), terms)}
+
+
+def _local_factors(found: Population | None, x: Inputs, beyond: Beyond, scaling: Scaling) -> Values:
+    """Return the factors by which standard deviations are wrong at new inputs, (m,); NaN for those beyond."""
+    if found is None:
+        return np.full(len(x), np.nan)
+    parts = [found.local_factors(scaling(block)) for block in parts_of(x)]
+    return np.where(beyond.rows, np.nan, np.concatenate(parts))

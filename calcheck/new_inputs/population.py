@@ -1,0 +1,168 @@
+"""What tested rows say about a population of new rows, with intervals from resamples."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calcheck.conclusion.decision import Estimate
+from calcheck.core import sc
+from calcheck.embeddings import local_error
+from calcheck.embeddings.leave_one_out import LeaveOneOut
+from calcheck.execution.run import RandomStream, Run
+from calcheck.inference.order_statistics import WeightedMean, binomial_shares
+from calcheck.new_inputs.density_ratio import DensityRatio
+from calcheck.new_inputs.measures import Factor, bias_scores
+from calcheck.new_inputs.reweighting import Reweighting, Weights, local_regression, with_regularizer
+from calcheck.predictions import Predictions
+from calcheck.statistics.pit import mean_component, stated_pit
+from calcheck.typing import Values
+
+RESAMPLES = 199
+FLIPS = 199  # Number of sets of random signs
+VARIES = 1e-3  # Least variance of a direction of the inputs, relative to the largest
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Tested rows with weights as among new ones."""
+
+    rows: Predictions
+    tested: Values  # (n, d), their scaled inputs
+    new: Values  # (m, d), those of the new rows
+    regression: LeaveOneOut
+    reweighting: Reweighting
+    run: Run
+
+    @classmethod
+    def from_rows(cls, rows: Predictions, tested: Values, new: Values, level: float, run: Run) -> "Population":
+        """Return the population of new inputs (m, d), both scaled."""
+        ratio = DensityRatio.from_inputs(tested, new, run.rng(RandomStream.LANDMARKS))
+        regression, once = local_regression(tested), (np.ones(len(tested)), np.ones(len(new)))
+        weights = ratio.weights(*once)
+        outputs = Factor.from_rows(rows, level).outputs(weights if weights.any() else once[0])
+        return cls(rows, tested, new, regression, with_regularizer(regression, outputs, ratio, new), run)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """The weights of the tested rows."""
+        return self.reweighting.weights()
+
+    @cached_property
+    def resampled(self) -> Values:
+        """The doubly robust weights in each resample of tested and new rows, in which all is fitted again, (R, n)."""
+        rng, n, m = self.run.rng(RandomStream.RESAMPLES), len(self.tested), len(self.new)
+        found = np.empty((RESAMPLES, n))
+        for number in range(RESAMPLES):
+            drawn = (np.bincount(rng.integers(k, size=k), minlength=k).astype(np.float64) for k in (n, m))
+            found[number] = self.reweighting.weights(*drawn).robust
+            self.run.progress("new inputs", (number + 1) / RESAMPLES)
+        return found
+
+    def standard_error(self, outputs: Values) -> float:
+        """Return the standard error of the mean of outputs (n,) at the new rows."""
+        return float((self.resampled @ outputs).std(ddof=1))
+
+    @cached_property
+    def remaining_shift(self) -> tuple[float, float]:
+        """How far the means of the inputs, weighted by the density ratio, are from those of the new rows.
+
+        The first number is in standard deviations of the tested rows along their principal axes, and the second is
+        relative to the distance without weights. Distances are without what is expected by chance.
+        """
+        values, axes = np.linalg.eigh(np.cov(self.tested.T, ddof=0).reshape(self.tested.shape[1], -1))
+        kept = values > VARIES * values[-1]
+        tested, new = (points @ axes[:, kept] for points in (self.tested, self.new))
+        equal, ratio = np.full(len(tested), 1 / len(tested)), self.weights.ratio / self.weights.ratio.sum()
+        before, after = (_squared_shifts(each, tested, new) for each in (equal, ratio))
+        size, share = float((after / values[kept]).sum()), float(after.sum() / max(before.sum(), np.finfo(float).tiny))
+        return math.sqrt(max(size, 0.0)), math.sqrt(max(share, 0.0))
+
+    def factor(self, level: float, tail: float) -> Estimate:
+        """Return the width factor at a level, with limits that are each wrong with a probability of ``tail``.
+
+        The number of rows whose share varies as much as that of the resamples gives limits of the share, and these are
+        quantiles (Woodruff 1952).
+        """
+        factor, robust = Factor.from_rows(self.rows, level), self.weights.robust
+        error = self.standard_error(factor.excess(robust))
+        most = float(robust.sum() ** 2 / np.square(robust).sum())
+        rows = min(level * (1 - level) / error**2, most) if error > 0 else most
+        low, high = binomial_shares(rows, level, tail)
+        value = factor.value(robust)
+        ends = (
+            factor.value(robust, low) if low > 0 else 0.0,
+            factor.value(robust, high) if high < 1 else math.inf,
+        )
+        reached = factor.excess(robust, 1.0)
+        miss = float(robust @ reached)
+        spread = self.standard_error(reached)
+        p = float(2 * sc.ndtr(-abs(miss) / spread)) if spread > 0 else 1.0
+        return Estimate("size", value, min(ends[0], value), max(ends[1], value), p)
+
+    def coverage(self, level: float) -> float:
+        """Return the expected share of targets inside the intervals of a level."""
+        inside = Factor.from_rows(self.rows, level).ratios <= 1
+        return float(np.clip(self.weights.robust @ inside, 0, 1))
+
+    def bias(self, tail: float) -> Estimate:
+        """Return the bias in predicted standard deviations."""
+        scores = bias_scores(self.rows)
+        found = WeightedMean(
+            float(self.weights.robust @ scores), self.standard_error(scores), self.weights.effective_rows - 1
+        )
+        return Estimate("bias", found.value, *found.limits(tail), found.p_value(0.0))
+
+    def local(self, tail: float) -> Estimate:
+        """Return the local error of the scale, along the inputs as they are among the new rows.
+
+        It is that of the rows with the density ratio as weights: Cov(g, w) / sd(g), for the predictions g of the
+        components w of the PIT from other rows. Its p-value is by random signs of w.
+        """
+        weights = self.weights.ratio / self.weights.ratio.sum()
+        outputs = self._components - weights @ self._components
+        rng = self.run.rng(RandomStream.SIGNS)
+        flipped = np.where(rng.random((len(outputs), FLIPS)) < 1 / 2, outputs[:, None], -outputs[:, None])
+        all_outputs = np.column_stack([outputs, flipped - weights @ flipped])
+        values, influences = _bounds(self.regression, all_outputs, weights)
+        error = float(np.sqrt(weights**2 @ (influences - values[0]) ** 2))
+        reach = max(float(sc.ndtri(1 - tail)) * error, float(np.quantile(values[1:], 1 - tail)))
+        p = (1 + int(np.count_nonzero(values[1:] >= values[0]))) / (1 + FLIPS)
+        unit = local_error.DERIVATIVES[2] * self._resolution
+        return Estimate("inputs", float(values[0] / unit), float((values[0] - reach) / unit), math.inf, p)
+
+    @cached_property
+    def _components(self) -> Values:
+        """The second components of the PIT, (n,)."""
+        return mean_component(*stated_pit(self.rows), 2)
+
+    @property
+    def _resolution(self) -> float:
+        return local_error.resolution(self.rows.distributions(), 2)
+
+    def local_factors(self, x: Values) -> Values:
+        """Return the factors by which standard deviations are wrong at scaled inputs, (k,)."""
+        mean = float(self._components.mean())
+        outputs = self._components - mean
+        place = int(self.regression.covariances(outputs[:, None]).sharpest[0])
+        return local_error.factors((self.regression.predict_others(x, outputs, place) + mean) / self._resolution)
+
+
+def _squared_shifts(weights: Values, tested: Values, new: Values) -> Values:
+    """Return the squared distance of means along each axis, (k,), minus its expectation if there is none."""
+    mean = weights @ tested
+    chance = weights**2 @ (tested - mean) ** 2 + new.var(axis=0) / len(new)
+    return np.asarray((new.mean(axis=0) - mean) ** 2 - chance)
+
+
+def _bounds(regression: LeaveOneOut, outputs: Values, weights: Values) -> tuple[Values, Values]:
+    """Return the bounds of outputs (n, c) with weights (n,), (c,), and the influences of rows on the first, (n,)."""
+    places = regression.covariances(outputs).best
+    predicted = np.empty(outputs.shape)
+    for place in np.unique(places):
+        predicted[:, places == place] = regression.predict(outputs[:, places == place], int(place))
+    predicted -= weights @ predicted
+    size = np.sqrt(np.maximum(weights @ predicted**2, np.finfo(float).tiny))
+    influences = predicted * outputs / size
+    return np.asarray(weights @ influences), np.asarray(influences[:, 0])

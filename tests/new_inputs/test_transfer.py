@@ -1,0 +1,103 @@
+"""The answer at new inputs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calcheck.distributions import Gaussian
+from calcheck.errors import DataError
+from calcheck.execution.run import Run
+from calcheck.new_inputs.transfer import transfer
+from calcheck.predictions import Predictions
+
+TRUE = 1.303  # The factor of new inputs around 1: 90 % of normal errors times exp(.4 tanh x) are up to it
+
+
+def make_rows(n, rng, columns=2):
+    x = rng.normal(size=(n, columns))
+    y = np.exp(0.4 * np.tanh(x[:, 0])) * rng.normal(size=n)
+    return Predictions(y=y, predictive=Gaussian(np.zeros(n), np.ones(n)), x=x, has_embedding=False)
+
+
+def new_inputs(n, rng, shift=1.0, columns=2):
+    x = rng.normal(size=(n, columns))
+    x[:, 0] = shift + 0.8 * x[:, 0]
+    return Predictions(x=x, has_embedding=False)
+
+
+def transferred(rows, new, **options):
+    return transfer(rows, new, **{"run": Run(), "tolerance": 0.2, "level": 0.9, **options})
+
+
+@pytest.fixture(scope="module")
+def found():
+    rng = np.random.default_rng(1)
+    return transferred(make_rows(500, rng), new_inputs(300, rng), names=("a", "b"), label=5)
+
+
+def test_the_factor_is_that_of_the_new_inputs(found):
+    size = found.conclusion.effects[0]
+    assert size.low < TRUE < size.high
+    assert size.low > 1.06  # the factor of the tested rows
+    assert found.conclusion.answer == "no"
+    assert 150 < found.conclusion.effective_rows < 350
+    assert [each.level for each in found.conclusion.factors] == [0.5, 0.9, 0.99]
+    assert 0.75 < found.conclusion.coverage < 0.87  # normal errors of that size are inside with .79
+
+
+def test_inputs_that_differ_are_named(found):
+    assert found.conclusion.inputs_differ.p <= 0.01
+    assert found.conclusion.inputs_differ.columns[0].name == "a"
+
+
+def test_rows_to_label_are_different_and_where_few_were_tested(found):
+    assert len(set(found.conclusion.label)) == 5
+    assert np.median(found.columns["distance"][list(found.conclusion.label)]) > np.median(found.columns["distance"])
+
+
+def test_units_of_inputs_change_no_answer():
+    rng = np.random.default_rng(0)
+    rows, new = make_rows(60, rng), new_inputs(60, rng)
+    other = transferred(replace(rows, x=1000 * rows.x + 5), replace(new, x=1000 * new.x + 5)).conclusion
+    own = transferred(rows, new).conclusion
+    np.testing.assert_allclose(other.effects[0].value, own.effects[0].value)
+    np.testing.assert_allclose(other.effects[0].low, own.effects[0].low)
+
+
+def test_nothing_is_stated_where_no_weights_make_the_inputs_alike():
+    rng = np.random.default_rng(0)
+    found = transferred(make_rows(300, rng, 64), new_inputs(300, rng, 1, 64)).conclusion
+    assert found.answer == "not-shown"
+    assert found.effective_rows > 100
+    assert "cannot stand for the new ones" in found.effects[0].text
+
+
+def test_nothing_is_stated_about_rows_that_lie_beyond():
+    rng = np.random.default_rng(0)
+    found = transferred(make_rows(100, rng), new_inputs(50, rng, 30))
+    assert found.conclusion.answer == "not-shown"
+    assert found.conclusion.beyond.rows == 50
+    assert found.conclusion.beyond.low > 0.9
+    assert np.isnan(found.columns["local_factor"]).all()
+
+
+def test_new_rows_with_targets_are_foretold_and_make_the_interval_narrower():
+    rng = np.random.default_rng(0)
+    rows, labelled = make_rows(80, rng), make_rows(100, rng)
+    labelled = replace(labelled, x=np.add(labelled.x, [1.0, 0.0]))
+    labelled = replace(labelled, y=np.exp(0.4 * np.tanh(labelled.x[:, 0])) * rng.normal(size=100))
+    new = Predictions(x=labelled.x, has_embedding=False)
+    before, after = transferred(rows, new).conclusion, transferred(rows, new, labelled=labelled).conclusion
+    foretold, observed = after.foretold[0], after.observed[0]
+    assert after.labelled == 100
+    assert max(foretold.low, observed.low) < min(foretold.high, observed.high)
+    widths = [np.log(each.effects[0].high / each.effects[0].low) for each in (before, after)]
+    assert widths[1] < 0.8 * widths[0]
+
+
+@pytest.mark.parametrize(("n", "columns", "message"), [(10, 2, "too few"), (50, 3, "have 2 inputs, the tested ones 3")])
+def test_rows_that_say_nothing_are_refused(n, columns, message):
+    rng = np.random.default_rng(0)
+    with pytest.raises(DataError, match=message):
+        transferred(make_rows(n, rng, columns), new_inputs(50, rng))
