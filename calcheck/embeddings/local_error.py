@@ -79,9 +79,13 @@ def local_regression(rows: Predictions, along: str, run: Run) -> LocalRegression
     clusters, fit = find_clusters(rows, run.dependence), regression(rows, along, run)
     if clusters is None:
         return LocalRegression(fit, chosen)
+    return LocalRegression(replace(fit, folds=cluster_folds(clusters)), chosen, clusters)
+
+
+def cluster_folds(clusters: Clusters) -> tuple[Indices, ...]:
+    """Return the rows of folds that consist of whole clusters."""
     fold = clusters.label * min(MOST_FOLDS, len(clusters)) // len(clusters)
-    folds = tuple(np.flatnonzero(fold == number) for number in range(fold.max() + 1))
-    return LocalRegression(replace(fit, folds=folds), chosen, clusters)
+    return tuple(np.flatnonzero(fold == number) for number in range(fold.max() + 1))
 
 
 def positions(rows: Predictions, along: str, run: Run) -> AnyArray:

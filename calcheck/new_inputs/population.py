@@ -1,15 +1,17 @@
 """What tested rows say about a population of new rows, with intervals from resamples."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from calcheck.conclusion.decision import Estimate
 from calcheck.core import sc
+from calcheck.dependence.clusters import Clusters, find_clusters
 from calcheck.embeddings import local_error
 from calcheck.embeddings.leave_one_out import LeaveOneOut
+from calcheck.embeddings.local_error import cluster_folds
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.order_statistics import WeightedMean, binomial_shares
 from calcheck.new_inputs.density_ratio import DensityRatio
@@ -33,16 +35,19 @@ class Population:
     new: Values  # (m, d), those of the new rows
     regression: LeaveOneOut
     reweighting: Reweighting
+    clusters: Clusters | None  # The clusters of the tested rows; None if they are independent
     run: Run
 
     @classmethod
     def from_rows(cls, rows: Predictions, tested: Values, new: Values, level: float, run: Run) -> "Population":
         """Return the population of new inputs (m, d), both scaled."""
         ratio = DensityRatio.from_inputs(tested, new, run.rng(RandomStream.LANDMARKS))
-        regression, once = local_regression(tested), (np.ones(len(tested)), np.ones(len(new)))
-        weights = ratio.weights(*once)
-        outputs = Factor.from_rows(rows, level).outputs(weights if weights.any() else once[0])
-        return cls(rows, tested, new, regression, with_regularizer(regression, outputs, ratio, new), run)
+        clusters = find_clusters(rows, run.dependence)
+        regression = replace(local_regression(tested), folds=() if clusters is None else cluster_folds(clusters))
+        equal = np.ones(len(tested))
+        weights = ratio.weights(equal, np.ones(len(new)))
+        outputs = Factor.from_rows(rows, level).outputs(weights if weights.any() else equal)
+        return cls(rows, tested, new, regression, with_regularizer(regression, outputs, ratio, new), clusters, run)
 
     @cached_property
     def weights(self) -> Weights:
@@ -51,18 +56,24 @@ class Population:
 
     @cached_property
     def resampled(self) -> Values:
-        """The doubly robust weights in each resample of tested and new rows, in which all is fitted again, (R, n)."""
+        """The doubly robust weights in each resample of tested and new rows, in which all is fitted again, (R, n).
+
+        If tested rows depend on each other, whole clusters of them are drawn.
+        """
         rng, n, m = self.run.rng(RandomStream.RESAMPLES), len(self.tested), len(self.new)
-        found = np.empty((RESAMPLES, n))
+        groups, found = n if self.clusters is None else len(self.clusters), np.empty((RESAMPLES, n))
         for number in range(RESAMPLES):
-            drawn = (np.bincount(rng.integers(k, size=k), minlength=k).astype(np.float64) for k in (n, m))
-            found[number] = self.reweighting.weights(*drawn).robust
+            drawn = (np.bincount(rng.integers(k, size=k), minlength=k).astype(np.float64) for k in (groups, m))
+            counts, new_counts = drawn
+            counts = counts if self.clusters is None else counts[self.clusters.label]
+            found[number] = self.reweighting.weights(counts, new_counts).robust
             self.run.progress("new inputs", (number + 1) / RESAMPLES)
         return found
 
     def standard_error(self, outputs: Values) -> float:
         """Return the standard error of the mean of outputs (n,) at the new rows."""
-        return float((self.resampled @ outputs).std(ddof=1))
+        inflation = 1.0 if self.clusters is None else self.clusters.variance_factor
+        return float((self.resampled @ outputs).std(ddof=1) * np.sqrt(inflation))
 
     @cached_property
     def remaining_shift(self) -> tuple[float, float]:
@@ -118,15 +129,17 @@ class Population:
         """Return the local error of the scale, along the inputs as they are among the new rows.
 
         It is that of the rows with the density ratio as weights: Cov(g, w) / sd(g), for the predictions g of the
-        components w of the PIT from other rows. Its p-value is by random signs of w.
+        components w of the PIT from other rows. Its p-value is by random signs of w, equal ones in a cluster.
         """
         weights = self.weights.ratio / self.weights.ratio.sum()
         outputs = self._components - weights @ self._components
         rng = self.run.rng(RandomStream.SIGNS)
-        flipped = np.where(rng.random((len(outputs), FLIPS)) < 1 / 2, outputs[:, None], -outputs[:, None])
+        group = np.arange(len(outputs)) if self.clusters is None else self.clusters.label
+        flipped = np.where(rng.random((group.max() + 1, FLIPS))[group] < 1 / 2, outputs[:, None], -outputs[:, None])
         all_outputs = np.column_stack([outputs, flipped - weights @ flipped])
         values, influences = _bounds(self.regression, all_outputs, weights)
-        error = float(np.sqrt(weights**2 @ (influences - values[0]) ** 2))
+        away = np.bincount(group, weights * (influences - values[0]))
+        error = float(np.sqrt(away @ away * (1.0 if self.clusters is None else self.clusters.variance_factor)))
         reach = max(float(sc.ndtri(1 - tail)) * error, float(np.quantile(values[1:], 1 - tail)))
         p = (1 + int(np.count_nonzero(values[1:] >= values[0]))) / (1 + FLIPS)
         unit = local_error.DERIVATIVES[2] * self._resolution

@@ -80,7 +80,7 @@ def transfer(
     """
     _check(rows, new)
     scaling, terms = scale_inputs(rows), Terms(level, tolerance, 1 - run.confidence)
-    tested = rows if labelled is None else concat([_bare(rows), _bare(labelled)])
+    tested = rows if labelled is None else _joined(rows, labelled)
     near = Neighborhood.from_rows(tested, scaling, replicate_seed(run))
     beyond = Beyond.from_inputs(near, new.lazy_inputs())
     sample, places = _Sample(scaling, run), np.flatnonzero(~beyond.rows)
@@ -120,9 +120,20 @@ def _check(rows: Predictions, new: Predictions) -> None:
         )
 
 
-def _bare(rows: Predictions) -> Predictions:
-    """Return rows with their targets, predictions and inputs only."""
-    return Predictions(y=rows.y, predictive=rows.predictive, x=rows.inputs(), has_embedding=rows.has_embedding)
+def _joined(rows: Predictions, labelled: Predictions) -> Predictions:
+    """Return the rows of both, with what they have in common."""
+    shared = rows.columns.keys() & labelled.columns.keys()
+    parts = [
+        Predictions(
+            y=each.y,
+            predictive=each.predictive,
+            x=each.inputs(),
+            has_embedding=each.has_embedding,
+            columns={name: each.columns[name] for name in rows.columns if name in shared},
+        )
+        for each in (rows, labelled)
+    ]
+    return concat(parts)
 
 
 @dataclass(frozen=True, eq=False)
