@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROWS, SEEDS = 800, {"val": 0, "test": 1}
-OPTIONS = ["--by", "std,age", "--to", "test.parquet", "-o", "corrected.parquet", "--save-map", "map.json", "--quiet"]
+OPTIONS = ["--to", "test.parquet", "-o", "corrected.parquet", "--quiet"]
 
 
 def predictions(rows: int, seed: int) -> dict[str, np.ndarray]:

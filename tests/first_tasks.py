@@ -131,7 +131,7 @@ def pictures():
 
 def recalibration():
     simulated("before.csv")
-    return ["recalibrate before.csv", "recalibrate before.csv --save-map map.json"]
+    return ["recalibrate before.csv", "recalibrate before.csv --export map.json"]
 
 
 def gate():

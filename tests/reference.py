@@ -58,7 +58,7 @@ POSITIONAL = {"RecalibrationKeywords": ("method",), "MonitorKeywords": ("time",)
 OTHERWISE = {
     "compare": {"names", "by_folder", "positions", "discretise"},  # Names and data sets are keys of models
     "monitor": {"fail_on", "warn_on", "exit_zero"},  # Rules are conditions in Python
-    "recalibrate": {"corrected", "save_map", "map"},  # Methods of the result
+    "recalibrate": {"corrected", "export", "map"},  # Methods of the result
     "reject": {"refit", "step", "max_percent", "cluster", "block", "time"},  # Of prune, or refused without it
     "sweep": {"names", "two_samples", "grid"},
 }
@@ -582,7 +582,7 @@ def _json():
         "",
         "## Recalibration map",
         "",
-        "`calcheck recalibrate --save-map` writes it; `calcheck schema map` prints its JSON Schema.",
+        "`calcheck recalibrate --export` writes it; `calcheck schema map` prints its JSON Schema.",
         "",
         *_field_table(maps),
     ]

@@ -87,9 +87,9 @@ SCENARIOS = {
     "slices": f"slices {GP} --columns age,sex,bmi {FEW}",
     "slices-by": f"slices {GP} --by sex,age:2 {FEW} {JSON}",
     "slices-tree": f"slices {GP} --columns age,sex,bmi --depth 2 {FEW} {JSON}",
-    "recalibrate": "recalibrate first.parquet --to second.parquet -o mended.parquet --save-map map.json",
+    "recalibrate": "recalibrate first.parquet --to second.parquet -o mended.parquet --export map.json",
     "recalibrate-by": f"recalibrate {GP} --method scale --by sex --plot scale.svg {JSON}",
-    "recalibrate-map": f"recalibrate {GP} --method scale --save-map map.json"
+    "recalibrate-map": f"recalibrate {GP} --method scale --export map.json"
     f" ; recalibrate {LINEAR} --map map.json -o m.csv",
     "monitor": f"monitor series.parquet --time day --window 50 {JSON} --plot monitor.svg",
     "monitor-state": "monitor first.parquet --time day --save-state m.npz ; monitor m.npz second.parquet",

@@ -370,7 +370,7 @@ def test_corrections_of_all_targets_are_written_to_one_file_and_the_report_has_t
         half.to_csv(tmp_path / f"{name}.csv", index=False)
     val, test, out, kept = (tmp_path / name for name in ("val.csv", "test.csv", f"out{suffix}", "map.json"))
     options = STUDIES["recalibrate"]
-    ended = calcheck("recalibrate", val, *options, "--to", test, "-o", out, "--save-map", kept)
+    ended = calcheck("recalibrate", val, *options, "--to", test, "-o", out, "--export", kept)
     assert "correlation  y_1 and y_2 have a correlation of" in ended.out
     mended = library.read(out).predictions().distributions()
     for place, target in enumerate(("y_1", "y_2")):

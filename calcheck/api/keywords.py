@@ -36,7 +36,8 @@ class WeightKeywords(TypedDict, total=False):
 class RecalibrationKeywords(TypedDict, total=False):
     """Keywords for a recalibration."""
 
-    by: str | Sequence[str]
+    by: str | Sequence[str] | None
+    form: Literal["same", "quantiles"] | None
     folds: int
     cluster: str | None
     block: int | None

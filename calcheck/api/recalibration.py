@@ -107,14 +107,19 @@ def recalibrate(
     data : path, DataFrame, table, Source or Predictions, optional
         Predictions with targets, as for :func:`evaluate`, to which the correction is fitted.
     method : str
-        ``"auto"``, or a method: ``"scale"``, ``"shift-scale"``, ``"bias"``, ``"local"``, ``"isotonic-variance"``,
-        ``"bvs"``, ``"beta"``, ``"pit"``, ``"conformal"``, or steps in order, joined by ``+``: ``"bias+local+pit"``.
+        ``"auto"``, or a method: ``"scale"``, ``"shift-scale"``, ``"power"``, ``"bias"``, ``"local"``,
+        ``"isotonic-variance"``, ``"bvs"``, ``"student-t"``, ``"beta"``, ``"pit"``, ``"conformal"``, or steps in order,
+        joined by ``+``: ``"bias+local+pit"``.
     to : path, DataFrame, table, Source or Predictions, optional
         Other predictions with targets, which are judged before and after as well.
     metrics : str, Metric, or sequence of these, optional
         Metrics before and after.
-    by : str or sequence of str
-        Columns, and ``"std"`` for the predicted uncertainty, on which ``bias`` and ``local`` depend.
+    by : str or sequence of str, optional
+        Columns, and ``"std"`` and ``"mean"`` for the predicted ones, on which ``bias`` and ``local`` depend. By default
+        those of all columns on which errors depend.
+    form : str, optional
+        ``"same"``, to keep the form of the predictions; ``"quantiles"``, to compare methods that write quantiles like
+        the others. By default these must be clearly better.
     folds : int
         Number of folds, from 2 to 100.
     cluster, time : str, optional

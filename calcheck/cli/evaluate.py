@@ -402,10 +402,11 @@ def _model(name: str, report: Report, source: FileSource, rows: EvaluatedRows, g
     from calcheck.studies.recalibrate.document import recalibration_tables
     from calcheck.studies.recalibrate.options import RecalibrationOptions
     from calcheck.studies.recalibrate.picture import recalibration_picture
-    from calcheck.studies.recalibrate.study import judges, recalibrate, with_inputs
+    from calcheck.studies.recalibrate.study import judges, recalibrate
 
-    chosen = with_inputs(build(RecalibrationOptions, given), given.get("inputs"), given.get("by"))
-    fitted = inputs_and_outputs.open_source(options.validation, given, judges(), narrow=False, also=chosen.columns)
+    chosen = build(RecalibrationOptions, given)
+    narrow = chosen.by is None
+    fitted = inputs_and_outputs.open_source(options.validation, given, judges(), narrow=narrow, also=chosen.columns)
     with inputs_and_outputs.run_context(given, fitted) as run:
         corrected, found = recalibrate(fitted, options=chosen, other=replace(source, also=chosen.columns), run=run)
         picture = Row((figure(recalibration_picture(corrected, found)),))

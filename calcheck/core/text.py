@@ -7,6 +7,7 @@ import sys
 DOCTYPE = "<!doctype html"
 ELEMENT = '<script type="application/json" data-kind="{kind}">{content}</script>'
 END = "</script>"
+DIGITS = 17  # Digits that state any number exactly
 SMALLEST, LARGEST = map(math.log, (sys.float_info.min, sys.float_info.max))
 
 
@@ -96,3 +97,11 @@ def percent(share: float, digits: int = 0) -> str:
     """
     shown = round(100 * share, digits) if digits else 100 * share
     return f"{shown:.4g} %"
+
+
+def shortest_number(low: float, high: float) -> str:
+    """Return the shortest text of a number in [low, high)."""
+    middle = low + (high - low) / 2
+    shortest = (float(f"{value:.{digits}g}") for digits in range(1, DIGITS + 1) for value in (low, middle))
+    edge = next((each for each in shortest if low <= each < high), float(low))
+    return str(int(edge)) if edge.is_integer() and abs(edge) < 2.0**53 else repr(edge)

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import expit
 
 from calcheck.dependence.clusters import column_labels, time_labels
-from calcheck.distributions import Predictive
+from calcheck.distributions import Gaussian, Predictive
+from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
 from calcheck.distributions.row_random import hash_rows
@@ -191,7 +192,7 @@ class _Regression(Step):
 
     @property
     def _names(self) -> str:
-        return ", ".join(feature.column for feature in self.features)
+        return ", ".join(feature.name for feature in self.features)
 
     def _partial(self) -> list[tuple[str, Values, Values]]:
         """Return the name of each number, its values, and what is predicted if other numbers are in their middle."""
@@ -236,6 +237,9 @@ class Local(_Regression):
         if [feature.kind for feature in self.features] == ["deviation"]:
             constant, slope = self.coefficients
             return f"uncertainties to the power {1 + slope / 2:.4g}, × {np.exp(constant / 2):.4g}"
+        if [feature.kind for feature in self.features] == ["step"]:
+            low, high = self._factor(np.cumsum(self.coefficients))
+            return f"uncertainties × {low:.4g}, × {high:.4g} where {self._names}"
         return f"uncertainties scaled by {self._names}"
 
     def curves(self) -> list[StepCurve]:
@@ -349,6 +353,27 @@ class Beta(Step):
         return [_map_curve(self.recalibrator())]
 
 
+@dataclass(frozen=True, kw_only=True)
+class HeavyTails(Step):
+    """Replaces normal distributions by Student-t distributions."""
+
+    kind: Literal["student-t"] = "student-t"
+    # factor, df: factor s > 0 of the scales, and the degrees of freedom
+    factor: float
+    df: float
+
+    def corrected(self, rows: Predictions) -> Predictive:
+        predictive = rows.distributions().load()
+        if not isinstance(predictive, Gaussian):
+            raise DataError(f"student-t replaces normal distributions, and these predictions are {predictive.family}")
+        return StudentT(predictive.loc, self.factor * predictive.scale, np.full(len(rows), self.df))
+
+    def describe(self) -> str:
+        return (
+            f"Student-t distributions with {self.df:.3g} degrees of freedom, scales = uncertainties × {self.factor:.4g}"
+        )
+
+
 def _map_curve(recalibrator: Recalibrator) -> StepCurve:
     """Return the curve of a map of probabilities, at evenly spaced ones."""
     grid = np.linspace(0, 1, SHOWN_LEVELS)
@@ -426,7 +451,7 @@ def design_matrix(features: tuple[Feature, ...], rows: Predictions) -> Values:
     return np.column_stack([np.ones(len(rows)), *(feature.design(rows) for feature in features)])
 
 
-AnyStep = Scale | ShiftScale | Bias | Local | IsotonicVariance | BinScaling | Pit | Beta | Conformal
+AnyStep = Scale | ShiftScale | Bias | Local | IsotonicVariance | BinScaling | HeavyTails | Pit | Beta | Conformal
 """All kinds of steps."""
 
 

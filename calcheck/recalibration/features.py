@@ -15,8 +15,11 @@ from calcheck.typing import AnyArray, Mask, Values
 
 ROUNDING = 1e-9  # Relative difference of errors that differ by rounding only
 MIN_DRAWS = 4  # Draws from which the mean squared z-score of a perfect ensemble is finite
-STD = "std"
+STD, MEAN = "std", "mean"
+PREDICTED = (STD, MEAN)  # Names of the predicted deviation and mean
 NUMBERS = "iuf"  # Kinds of data types
+ORDERED = "iufM"  # Also times, which are numbers of days
+MOMENTS, DAY = "datetime64[us]", 86_400e6  # Type of times, and one day in its unit
 KNOTS = (0.05, 0.35, 0.65, 0.95)  # Quantiles at which splines have their knots (Harrell 2015, Regression Modeling)
 FEWEST_NUMBERS = 8  # Different numbers from which a column has splines; fewer enter linearly
 GRID = 101  # Values over the range of a number, for a picture
@@ -76,17 +79,18 @@ def require_different_errors(rows: Predictions) -> None:
 class Feature:
     """A feature of the rows, with all that is needed to compute it for other rows."""
 
-    column: str  # Name of the column; ``"std"`` for the predicted deviation, unless the file has a column of that name
+    column: str  # Name of the column; ``"std"`` and ``"mean"`` for the predicted ones
     # ``"deviation"``: the log of the predicted deviation; ``"number"``: a natural cubic spline; ``"category"``: one
-    # indicator per group
-    kind: Literal["deviation", "number", "category"]
+    # indicator per group; ``"step"``: whether a number is above the only knot
+    kind: Literal["deviation", "number", "category", "step"]
     # center, scale: mean and standard deviation of a number; 0 and 1 for other features
     center: float = 0.0
     scale: float = 1.0
     # low, high: range of the fitted rows; values outside are clipped
     low: float = 0.0
     high: float = 0.0
-    knots: tuple[float, ...] = ()  # Knots of the spline, after centering and scaling; empty for a linear term
+    # Knots of the spline, after centering and scaling, empty for a linear term; the limit of a step, in its own unit
+    knots: tuple[float, ...] = ()
     groups: tuple[str, ...] = ()  # Groups of a category, as text
 
     def design(self, rows: Predictions) -> Values:
@@ -94,23 +98,32 @@ class Feature:
         values = column_values(rows, self.column, self.kind)
         if self.kind == "category":
             return np.asarray(values.astype(str)[:, None] == np.array(self.groups), dtype=np.float64)
+        if self.kind == "step":
+            return np.asarray(values[:, None] > self.knots[0], dtype=np.float64)
         inside = (np.clip(values, self.low, self.high) - self.center) / self.scale
         return np.column_stack([inside, *_spline(inside, self.knots)])
 
     def grid(self) -> tuple[Values, Values]:
-        """Return values over the fitted range, (g,), and the columns there, (g, k); neither for a category."""
-        if self.kind == "category":
-            return np.empty(0), np.empty((0, len(self.groups)))
+        """Return values over the fitted range, (g,), and the columns there, (g, k); neither for groups and steps."""
+        if self.kind in ("category", "step"):
+            return np.empty(0), np.empty((0, len(self.groups) or 1))
         values = np.linspace(self.low, self.high, GRID)
         inside = (values - self.center) / self.scale
         design = np.column_stack([inside, *_spline(inside, self.knots)])
         return (np.exp(values) if self.kind == "deviation" else values), design
+
+    @property
+    def name(self) -> str:
+        """The feature in words."""
+        return f"{self.column} > {self.knots[0]:.6g}" if self.kind == "step" else self.column
 
     def outside(self, rows: Predictions) -> Mask:
         """Return which rows have a number outside the fitted range, or a group that was not fitted, (n,)."""
         values = column_values(rows, self.column, self.kind)
         if self.kind == "category":
             return np.asarray(~np.isin(values.astype(str), self.groups))
+        if self.kind == "step":
+            return np.zeros(len(values), np.bool_)
         slack = 1e-12 * (abs(self.low) + abs(self.high))
         return np.asarray((values < self.low - slack) | (values > self.high + slack))
 
@@ -119,12 +132,17 @@ def column_values(rows: Predictions, column: str, kind: str) -> AnyArray:
     """Return the values of a column, or the log of the predicted deviations, (n,)."""
     if kind == "deviation":
         return np.log(rows.distributions().spread())
+    if column in PREDICTED:
+        predictive = rows.distributions()
+        return predictive.mean() if column == MEAN else predictive.spread()
     if column not in rows.columns:
         known = listed_columns(list(rows.columns), column)
         raise DataError(f"there is no column {column!r}, on which the correction depends {known}")
     values = np.asarray(rows.columns[column])
     if kind == "category":
         return values
+    if values.dtype.kind == "M":
+        values = np.where(np.isnat(values), np.nan, values.astype(MOMENTS).astype(np.float64) / DAY)
     if values.dtype.kind not in NUMBERS:
         raise DataError(f"column {column!r} has no numbers, to which the correction was fitted")
     values = values.astype(np.float64)
@@ -137,16 +155,18 @@ def column_values(rows: Predictions, column: str, kind: str) -> AnyArray:
 
 def fit_features(rows: Predictions, columns: Sequence[str]) -> tuple[Feature, ...]:
     """Return the features of columns, with ranges, knots and groups of the rows."""
-    return tuple(_fit_feature(rows, column) for column in columns)
+    return tuple(fit_feature(rows, column) for column in columns)
 
 
-def _fit_feature(rows: Predictions, column: str) -> Feature:
-    if column == STD and STD not in rows.columns:
+def fit_feature(rows: Predictions, column: str, fewest: int = 1) -> Feature:
+    """Return the feature of a column; texts of less than ``fewest`` rows are no groups."""
+    if column == STD:
         values = column_values(rows, column, "deviation")
         return Feature(column, "deviation", low=float(values.min()), high=float(values.max()))
     raw = rows.columns.get(column)
-    if raw is not None and np.asarray(raw).dtype.kind not in NUMBERS:
-        groups = np.unique(np.asarray(raw).astype(str))
+    if raw is not None and np.asarray(raw).dtype.kind not in ORDERED:
+        groups, counts = np.unique(np.asarray(raw).astype(str), return_counts=True)
+        groups = groups[counts >= fewest]
         if len(groups) > MOST_GROUPS:
             msg = f"column {column!r} has {len(groups):,} different texts, at most {MOST_GROUPS} can be groups"
             raise DataError(msg)

@@ -18,6 +18,7 @@ from calcheck.errors import DataError, NumericalError, OptionError, with_suggest
 from calcheck.predictions import Predictions
 from calcheck.recalibration import corrections as map_steps
 from calcheck.recalibration import features as row_features
+from calcheck.recalibration.selection import Refit, select_features
 from calcheck.statistics.binning import Binning
 from calcheck.statistics.pit import levels_of, pit, share_of_row_below
 from calcheck.typing import Mask, Values
@@ -29,6 +30,9 @@ MOST_FAR = 0.1  # Maximum share of targets so far out that their probability is 
 FEW_FAR = 3  # Number of such targets that are always allowed
 OBSERVED_METHODS = ("scale", "shift-scale")
 """The methods that are fitted to targets that were observed with noise, clipped or rounded."""
+FARTHEST = 4.0  # Largest relative error that counts where features are selected
+DEGREES = np.geomspace(2.1, 1000.0, 80).round(3)  # Of Student-t distributions, which have a standard deviation
+CONVERGED, MOST_ROUNDS = 1e-10, 200
 FLOOR = 1e-300  # Smallest mass of a target
 ROUNDING = 1e-9  # Tolerance for rounding of a rank
 VERSION: Literal[1] = 1
@@ -39,6 +43,7 @@ class FitOptions:
     """Options of the fits."""
 
     by: tuple[str, ...] = ("std",)  # Columns, or "std" for the predicted deviation, on which `bias` and `local` depend
+    selects: bool = False  # Whether they depend on those of these columns only that score tests find
     bins: int = 20  # Number of bins of `bvs`
     levels: tuple[float, ...] = (0.5, 0.8, 0.9, 0.95)  # Levels of the intervals that `conformal` makes of distributions
     relative: bool = False  # Whether conformal scores of quantiles and intervals are relative to their widths
@@ -100,24 +105,52 @@ def fit_observed(rows: Predictions, name: str) -> map_steps.ShiftScale:
     return map_steps.ShiftScale(shift=float(best.x[1]) if len(start) > 1 else 0.0, factor=math.exp(best.x[0]))
 
 
-def fit_local(rows: Predictions, options: FitOptions) -> map_steps.Local:
+def fit_power(rows: Predictions, options: FitOptions) -> map_steps.AnyStep:
+    """Return the log-linear regression of squared z-scores on the log deviation alone."""
+    return fit_local(rows, replace(options, by=(row_features.STD,), selects=False))
+
+
+def fit_local(rows: Predictions, options: FitOptions) -> map_steps.Local | map_steps.Scale:
     """Return the log-linear regression of squared z-scores on features: the most likely for normal errors."""
-    features = row_features.fit_features(rows, options.by)
-    design = map_steps.design_matrix(features, rows)
     squares = row_features.z_scores(rows) ** 2 / row_features.perfect_mean_square(rows.distributions())
     _require_spread_of_errors(float(squares.mean()))
+
+    def residuals(features: tuple[row_features.Feature, ...]) -> Values:
+        design = map_steps.design_matrix(features, rows)
+        logs = design @ map_steps.gamma_regression(design, squares, map_steps.RIDGES[1])
+        return np.minimum(squares * np.exp(-logs), FARTHEST**2)
+
+    features = _features(rows, options, residuals)
+    if not features:
+        return map_steps.Scale(factor=math.sqrt(float(squares.mean())))
+    design = map_steps.design_matrix(features, rows)
     ridge = _ridge(rows, features, design, squares, options, log=True)
     coefficients = map_steps.gamma_regression(design, squares, ridge)
     return map_steps.Local(features=features, coefficients=tuple(coefficients.tolist()), ridge=ridge)
 
 
-def fit_bias(rows: Predictions, options: FitOptions) -> map_steps.Bias:
+def fit_bias(rows: Predictions, options: FitOptions) -> map_steps.Bias | map_steps.ShiftScale:
     """Return the ridge regression of z-scores on features."""
-    features = row_features.fit_features(rows, options.by)
-    design, z = map_steps.design_matrix(features, rows), row_features.z_scores(rows)
+    z = row_features.z_scores(rows)
+
+    def residuals(features: tuple[row_features.Feature, ...]) -> Values:
+        design = map_steps.design_matrix(features, rows)
+        rest = z - design @ map_steps.ridge_regression(design, z, map_steps.RIDGES[1])
+        reach = FARTHEST * float(np.median(np.abs(rest)))
+        return np.clip(rest, -reach, reach)
+
+    features = _features(rows, options, residuals)
+    if not features:
+        return map_steps.ShiftScale(shift=float(z.mean()), factor=1.0)
+    design = map_steps.design_matrix(features, rows)
     ridge = _ridge(rows, features, design, z, options, log=False)
     coefficients = map_steps.ridge_regression(design, z, ridge)
     return map_steps.Bias(features=features, coefficients=tuple(coefficients.tolist()), ridge=ridge)
+
+
+def _features(rows: Predictions, options: FitOptions, refit: Refit) -> tuple[row_features.Feature, ...]:
+    """Return the features of the columns that were named, or of those on which residuals depend."""
+    return select_features(rows, options.by, refit) if options.selects else row_features.fit_features(rows, options.by)
 
 
 def _ridge(
@@ -233,6 +266,33 @@ def fit_beta(rows: Predictions, _: FitOptions) -> map_steps.Beta:
     return map_steps.Beta(a=a, b=b, c=c)
 
 
+def fit_student_t(rows: Predictions, _: FitOptions) -> map_steps.HeavyTails:
+    """Return the Student-t distributions with the means of normal ones that are most likely, at degrees of a grid."""
+    if not isinstance(rows.distributions().load(), Gaussian):
+        raise DataError("student-t replaces normal distributions only")
+    squares = row_features.z_scores(rows) ** 2
+    _require_spread_of_errors(float(squares.mean()))
+    low, high = 0, len(DEGREES) - 1
+    while low < high:  # The profile of the likelihood has one maximum
+        middle = (low + high) // 2
+        here, next_ = (_scaled_t(squares, float(df))[1] for df in DEGREES[middle : middle + 2])
+        low, high = (low, middle) if here <= next_ else (middle + 1, high)
+    df = float(DEGREES[low])
+    return map_steps.HeavyTails(factor=math.sqrt(_scaled_t(squares, df)[0]), df=df)
+
+
+def _scaled_t(squares: Values, df: float) -> tuple[float, float]:
+    """Return the squared factor of a Student-t distribution that is most likely, and the loss."""
+    square = float(squares.mean())
+    for _ in range(MOST_ROUNDS):
+        before, square = square, float(np.mean((df + 1) * squares / (df + squares / square)))
+        if abs(square - before) <= CONVERGED * before:
+            break
+    power = float(np.log1p(squares / square / df).mean())
+    constant = float(sc.gammaln((df + 1) / 2) - sc.gammaln(df / 2)) - math.log(df) / 2
+    return square, math.log(square) / 2 + (df + 1) / 2 * power - constant
+
+
 def fit_conformal(rows: Predictions, options: FitOptions) -> map_steps.Conformal:
     """Return conformal scores: of each quantile, of intervals (CQR), or of errors relative to deviations.
 
@@ -300,17 +360,22 @@ STEPS: dict[str, StepMethod] = {
     for step in (
         StepMethod("scale", "scale", fit_scale, "multiplies all uncertainties by one factor"),
         StepMethod("shift-scale", "scale", fit_shift_scale, "also moves predictions by a multiple of uncertainties"),
+        StepMethod("power", "scale", fit_power, "raises uncertainties to a power, and multiplies them"),
         StepMethod("bias", "bias", fit_bias, "moves predictions by a regression of errors on --by"),
         StepMethod("local", "scale", fit_local, "multiplies uncertainties by a regression of squared errors on --by"),
         StepMethod(
             "isotonic-variance", "scale", fit_isotonic_variance, "isotonic regression of squared errors on variances"
         ),
         StepMethod("bvs", "scale", fit_bin_scaling, "one factor per bin of the uncertainties"),
+        StepMethod("student-t", "probability", fit_student_t, "replaces normal by Student-t distributions"),
         StepMethod("beta", "probability", fit_beta, "maps probabilities by a function with three parameters"),
         StepMethod("pit", "probability", fit_pit, "maps probabilities by the distribution of the PIT"),
         StepMethod("conformal", "conformal", fit_conformal, "moves quantiles or limits by conformal scores"),
     )
 }  # The steps by their names in `--method`
+
+
+Known = dict[str, tuple[map_steps.AnyStep, Predictions]]
 
 
 @dataclass(frozen=True)
@@ -343,26 +408,38 @@ class Method:
         """The steps in order."""
         return () if self.name == NONE else tuple(STEPS[name] for name in self.name.split(JOINED))
 
-    def fit(self, rows: Predictions, options: FitOptions) -> tuple[map_steps.AnyStep, ...]:
-        """Return the steps fitted to rows, each to the rows corrected by those before."""
-        steps: list[map_steps.AnyStep] = []
+    @property
+    def keeps_form(self) -> bool:
+        """Whether corrected distributions have parameters, or draws, if those before had."""
+        return all(step.stage in ("bias", "scale") or step.name == "student-t" for step in self.steps)
+
+    def fit(self, rows: Predictions, options: FitOptions, known: Known | None = None) -> tuple[map_steps.AnyStep, ...]:
+        """Return the steps fitted to rows, each to the rows corrected by those before.
+
+        ``known`` holds the steps that were fitted to these rows, by the names of the steps up to them, with the rows.
+        """
+        found, names, steps = {} if known is None else known, "", list[map_steps.AnyStep]()
         for each in self.steps:
-            rows = steps[-1].apply(rows) if steps else rows
-            steps.append(each.fit(rows, options) if rows.observation is None else fit_observed(rows, each.name))
+            names = JOINED.join(filter(None, (names, each.name)))
+            if names not in found:
+                fitted = each.fit(rows, options) if rows.observation is None else fit_observed(rows, each.name)
+                found[names] = fitted, fitted.apply(rows)
+            step, rows = found[names]
+            steps.append(step)
         return tuple(steps)
 
 
-def candidates(predictive: Predictive, by: tuple[str, ...]) -> tuple[Method, ...]:
+def candidates(predictive: Predictive) -> tuple[Method, ...]:
     """Return the methods among which ``auto`` chooses, by freedom; draws are moved and scaled only."""
     if isinstance(predictive, (Quantiles, Intervals)):
         names = ["conformal"] + (["pit"] if isinstance(predictive, Quantiles) else [])
     elif isinstance(predictive, Counts):
         names = ["beta", "pit"]
     else:
-        mapped = predictive.shape_is_known and predictive.n_draws is None
-        names = ["scale", "shift-scale", "local", *(["beta", "pit", "local+pit"] if mapped else [])]
-        if by != (row_features.STD,):
-            names += ["bias+local", *(["bias+local+pit"] if mapped else [])]
+        is_normal, is_mapped = isinstance(predictive, Gaussian), predictive.shape_is_known and not predictive.n_draws
+        heavy = ["student-t", "local+student-t", "bias+local+student-t"] if is_normal and is_mapped else []
+        mapped = ["beta", "pit", "local+pit", "bias+local+pit"] if is_mapped else []
+        names = ["scale", "shift-scale", *heavy[:1], "power", "local", "bias+local", *heavy[1:], *mapped]
     return tuple(map(Method, [NONE, *names]))
 
 
@@ -428,7 +505,7 @@ class RecalibrationMap:
         if self.targets:
             return tuple(dict.fromkeys(name for each in self.targets.values() for name in each.columns))
         features = (feature for step in self.steps for feature in getattr(step, "features", ()))
-        return tuple(dict.fromkeys(feature.column for feature in features if feature.kind != "deviation"))
+        return tuple(dict.fromkeys(each.column for each in features if each.column not in row_features.PREDICTED))
 
     @property
     def texts(self) -> tuple[str, ...]:

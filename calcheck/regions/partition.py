@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.core.filter_conditions import DIFFERENT, EQUAL, Condition
+from calcheck.core.text import shortest_number
 from calcheck.errors import DataError, OptionError
 from calcheck.statistics.groups import Groups, cells
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Source
     from calcheck.reports import Result
     from calcheck.typing import AnyArray, Indices, Mask, Values
@@ -29,7 +31,6 @@ FEW_NUMBERS = 10  # Up to this many different numbers are not cut by default
 DEFAULT_BINS = 5
 MOST_TEXTS = 200  # Maximum number of different texts that are groups
 UNITS = ("D", "h", "m", "s", "ms", "us")
-DIGITS = 17  # Digits that state any number exactly
 MOST_GROUPS = 1_000
 MEAN, STD = "mean", "std"
 PREDICTED = (MEAN, STD)  # Columns of predicted means and standard deviations, which every file of distributions has
@@ -259,14 +260,6 @@ def _edge(low: Any, high: Any) -> str:
     return shortest_number(float(low), float(high))
 
 
-def shortest_number(low: float, high: float) -> str:
-    """Return the shortest text of a number in [low, high)."""
-    middle = low + (high - low) / 2
-    shortest = (float(f"{value:.{digits}g}") for digits in range(1, DIGITS + 1) for value in (low, middle))
-    edge = next((each for each in shortest if low <= each < high), float(low))
-    return str(int(edge)) if edge.is_integer() and abs(edge) < 2.0**53 else repr(edge)
-
-
 def _edges_of(column: str, values: AnyArray, edges: Sequence[str]) -> list[str]:
     """Return edges given as text, checked."""
     kind = "times" if values.dtype.kind == "M" else "numbers"
@@ -307,6 +300,18 @@ def search_columns(source: Source, columns: Sequence[str], bins: int, fewest: in
         else:
             found.append(Partition.quantiles(name, values, missing, bins))
     return found
+
+
+def predicted_columns(predictive: Predictive) -> tuple[str, ...]:
+    """Return the predicted columns that form groups: none of draws, and none that quantiles do not state."""
+    if predictive.n_draws is not None:
+        return ()
+    try:
+        predictive.mean()
+        predictive.spread()
+    except DataError:
+        return ()
+    return PREDICTED
 
 
 def values_of(source: Source, column: str) -> AnyArray:

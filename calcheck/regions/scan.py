@@ -14,7 +14,7 @@ from calcheck.core.filter_conditions import Condition
 from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition
 from calcheck.reports.conclusion import Direction
-from calcheck.statistics.pit import mean_component, pit
+from calcheck.statistics.pit import mean_component, stated_pit
 from calcheck.typing import Indices, Mask, Values
 
 BIAS, DISPERSION = 0, 1
@@ -36,9 +36,13 @@ def row_scores(rows: Predictions) -> Values:
     """Return the scores of bias and dispersion of each row, (n, 2), with mean 0 for a perfect model, and variance 1.
 
     The first is positive if targets are above the predictions, the second if distributions are too narrow. Where a
-    distribution jumps, they are means over the jump.
+    distribution jumps, or between stated quantiles, they are means.
     """
-    low, high = pit(rows)
+    return scores_of(*stated_pit(rows))
+
+
+def scores_of(low: Values, high: Values) -> Values:
+    """Return the scores of the limits of the PIT of each row, (n, 2)."""
     return np.stack([mean_component(low, high, 1), dispersion(low, high)], axis=1)
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from calcheck.core.lazy_inputs import blocks, load, take
-from calcheck.core.text import p_text
+from calcheck.core.text import p_text, shortest_number
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import Predictions, row_keys
-from calcheck.regions.partition import Partition, filter_options, label_of, shortest_number
+from calcheck.regions.partition import Partition, filter_options, label_of
 from calcheck.regions.scan import DIRECTIONS, Region, Scan, p_values_of, row_scores
 from calcheck.reports import rejects
 from calcheck.reports.conclusion import Direction, WorstRegion

@@ -17,7 +17,7 @@ from calcheck.storage.atomic_write import write_text
 if TYPE_CHECKING:
     from calcheck.recalibration.methods import RecalibrationMap
 
-HOW_TO_WRITE = "calcheck recalibrate FILE --save-map MAP.json writes maps"
+HOW_TO_WRITE = "calcheck recalibrate FILE --export MAP.json writes maps"
 CHECKSUM = "checksum"
 LARGEST_BYTES = 1 << 26  # Maximum size of a file
 MAX_DEPTH = 32  # Maximum nesting depth

@@ -32,7 +32,7 @@ COMMANDS = {
     "recalibrate": (
         (
             *("recalibrate", "a.parquet", "--method", "scale", "--to", "b.parquet", "--no-null"),
-            *("--save-map", "map.json", "--corrected", "fixed.parquet"),
+            *("--export", "map.json", "--corrected", "fixed.parquet"),
         ),
         ["map.json", "fixed.parquet"],
     ),

@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.recalibration choice --sets 150 --rows 100 300 1000
     python -m tests.benchmarks.recalibration choice --by std
+    python -m tests.benchmarks.recalibration places --sets 50 --rows 2000
     python -m tests.benchmarks.recalibration level --sets 1000 --rows 100 1000
     python -m tests.benchmarks.recalibration coverage --sets 2000
     python -m tests.benchmarks.recalibration peers
@@ -9,14 +10,18 @@
 ``choice`` fits every method to rows of normal forecasts that are right, or wrong in a known way, and prints the change
 of the CRPS of 3,000 fresh rows in percent, then the same of the method that ``auto`` chooses and of other rules, with
 the share of data sets in which the forecasts are left as they are, and the share of the excess over the CRPS of the
-truth that is lost. ``level`` draws data sets from models that are right, and prints how often the p-value of each
-method is at most 0.05, with the change of the CRPS that it brings out of fold. ``coverage`` draws rows and one new row,
-and prints how often its target is at most the corrected quantile at k / (n + 1), or in the interval. ``peers`` compares
-the numbers and times of other libraries on the same rows.
+truth that is lost. ``places`` runs the whole study, with its search for regions, on files with three columns: right
+ones, and some whose std should be twice as large where one of them exceeds 30; it prints the share of 20,000 fresh
+targets that 90 % intervals hold in both parts, the change of the CRPS, and how often forecasts are left as they are.
+``level`` draws data sets from models that are right, and prints how often the p-value of each method is at most 0.05,
+with the change of the CRPS that it brings out of fold. ``coverage`` draws rows and one new row, and prints how often
+its target is at most the corrected quantile at k / (n + 1), or in the interval. ``peers`` compares the numbers and
+times of other libraries on the same rows.
 """
 
 import argparse
 import math
+from collections import Counter
 from functools import partial
 from itertools import product
 
@@ -26,11 +31,16 @@ from scipy import stats
 from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
 from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import Poisson
-from calcheck.predictions import Predictions
+from calcheck.execution.run import Run
+from calcheck.predictions import InMemory, Predictions
 from calcheck.recalibration.cross_validation import cross_validate
 from calcheck.recalibration.methods import FitOptions, apply_steps, candidates, fit_conformal, fit_pit
+from calcheck.recalibration.selection import usable_columns
+from calcheck.studies.recalibrate.options import RecalibrationOptions
+from calcheck.studies.recalibrate.study import _Study
 
-FRESH = 3000
+FRESH, HELD = 3000, 20_000
+HOT, FACTORS = 30.0, (1.0, 2.0)
 LEVEL = 0.05
 NINE = np.arange(1, 10) / 10
 ERROR = 0.001
@@ -84,8 +94,8 @@ def chosen(name, n, by, seed):
     rng = np.random.default_rng([seed, n])
     rows, _ = rows_of(name, rng, n)
     fresh, truth = rows_of(name, rng, FRESH)
-    options = FitOptions(by=by)
-    validation, found = cross_validate(rows, candidates(rows.predictive, by), options)
+    options = FitOptions(by=by) if by else FitOptions(by=usable_columns(rows, list(rows.columns)), selects=True)
+    validation, found = cross_validate(rows, candidates(rows.predictive), options)
     means = {
         each.method.name: apply_steps(each.method.fit(rows, options), fresh).predictive.crps(fresh.y).mean()
         for each in found
@@ -108,6 +118,36 @@ def print_choice(name, n, by, sets):
         lost = "" if name == "right" else f", excess lost {np.sum(before - after) / np.sum(before - perfect):.0%}"
         cells.append(f"{rule}: {100 * np.mean(after / before - 1):+.2f}, kept {kept:.0%}{lost}")
     print(f"| {n:,} {name} | {' | '.join(cells)} |", flush=True)
+
+
+def heat(rng, n, factor):
+    """Return normal forecasts with three columns; their std should be larger by a factor where temp exceeds 30."""
+    temp, hum, site = rng.uniform(0, 40, n), rng.uniform(0, 1, n), rng.choice(list("abcd"), n)
+    forecast = Gaussian(temp / 10 + rng.normal(size=n), np.exp(0.4 * rng.normal(size=n)))
+    y = forecast.loc + forecast.scale * rng.normal(size=n) * np.where(temp > HOT, factor, 1.0)
+    return Predictions(y=y, predictive=forecast, columns={"temp": temp, "hum": hum, "site": site})
+
+
+def mended(factor, n, seed):
+    """Return the coverage of fresh rows in both parts, the relative change of their CRPS, and the method."""
+    rng = np.random.default_rng([seed, n])
+    study = _Study(InMemory(heat(rng, n, factor)), RecalibrationOptions(), Run(seed=seed))
+    fresh = heat(rng, HELD, factor)
+    after, is_hot = study.fitted.apply(fresh).predictive, fresh.columns["temp"] > HOT
+    low, high = after.central_interval(0.9)
+    held = (low <= fresh.y) & (fresh.y <= high)
+    change = after.crps(fresh.y).mean() / fresh.predictive.crps(fresh.y).mean() - 1
+    return held[is_hot].mean(), held[~is_hot].mean(), change, study.chosen.method.name
+
+
+def print_places(factor, n, sets):
+    """Print means over data sets, with their standard errors."""
+    found = [mended(factor, n, seed) for seed in range(sets)]
+    numbers = 100 * np.array([each[:3] for each in found])
+    errors = numbers.std(axis=0, ddof=1) / math.sqrt(sets)
+    cells = [f"{mean:.2f} ± {error:.2f} %" for mean, error in zip(numbers.mean(axis=0), errors, strict=True)]
+    names = Counter(name for *_, name in found).most_common()
+    print(f"| {n:,}, x {factor:g} | {' | '.join(cells)} | {dict(names)} |", flush=True)
 
 
 def gaussian(rng, n):
@@ -144,7 +184,7 @@ def p_values(maker, n, seed):
     """Return the p-value of each method that something is gained, and the relative change of the score."""
     rows = maker(np.random.default_rng([seed, n]), n)
     options = FitOptions()
-    validation, (none, *others) = cross_validate(rows, candidates(rows.predictive, options.by), options)
+    validation, (none, *others) = cross_validate(rows, candidates(rows.predictive), options)
     compared = {each.method.name: validation.compare(each.scores, none.scores) for each in others}
     return {name: (paired.p_value, paired.difference / none.mean) for name, paired in compared.items()}
 
@@ -235,10 +275,10 @@ def print_coverage(name, k, n, sets):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["choice", "level", "coverage", "peers"])
+    parser.add_argument("what", choices=["choice", "places", "level", "coverage", "peers"])
     parser.add_argument("--sets", type=int, default=150)
     parser.add_argument("--rows", type=int, nargs="*")
-    parser.add_argument("--by", nargs="*", default=["std", "x"], help="of choice: what bias and local depend on")
+    parser.add_argument("--by", nargs="*", default=[], help="of choice: what bias and local depend on")
     parser.add_argument("--only", nargs="*", help="names of truths, families or corrections")
     given = parser.parse_args()
     if given.what == "peers":
@@ -252,6 +292,10 @@ def main():
     elif given.what == "choice":
         for n, name in product(given.rows or [100, 300, 1000], given.only or TRUTHS):
             print_choice(name, n, tuple(given.by), given.sets)
+    elif given.what == "places":
+        print("| rows, factor | held above | held below | change of the CRPS | methods |")
+        for n, factor in product(given.rows or [2000], FACTORS):
+            print_places(factor, n, given.sets)
     else:
         print(f"limits: {limits(given.sets, LEVEL)}")
         for n, name in product(given.rows or [100, 1000], given.only or RIGHT):

@@ -1,12 +1,18 @@
 """Documents of recalibration: the methods with their scores, and metrics before and after."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from calcheck.render import document
+from calcheck.core.text import p_text
+from calcheck.render import document, screen
 from calcheck.render.numbers_and_notes import ABSENT, interval, name_with_unit, notes, number, p_value
 from calcheck.reports import Report, Result
 
 NONE = "none"
+FACTOR = "width-factor"
+PLACES, METHODS = "by how much 90 % intervals would have to be wider", "methods, by cross-validation"
+MOST_PLACES = 5  # Maximum number of regions and groups on the first screen
+OF_PREDICTIONS = ("cv", "sharpness")  # Metrics that have no verdict
 BEFORE, AFTER = "before", "after"
 OTHER = "other rows"
 TITLES = {
@@ -31,13 +37,20 @@ def recalibration_blocks(report: Report) -> Iterator[document.Block]:
 
 
 def recalibration_screen(report: Report) -> Iterator[document.Block]:
-    """Yield the first screen, on which metrics of other rows, if there are any, come before the methods."""
+    """Yield the first screen, on which regions and metrics of other rows come before the methods."""
+    titles = (PLACES, OTHER, METHODS)
 
-    def place(block: document.Block) -> int:
-        return 2 if isinstance(block, document.Table) and not block.title.startswith(OTHER) else 1
+    def place(table: document.Table) -> int:
+        return next((number for number, title in enumerate(titles) if table.title.startswith(title)), len(titles))
 
-    source, answer, *blocks = recalibration_blocks(report)
-    yield from (source, answer, *sorted(blocks, key=place))
+    answer, *blocks = recalibration_tables(report)
+    tables = sorted((each for each in blocks if isinstance(each, document.Table)), key=place)
+    yield from (document.source(report.input), answer)
+    most = MOST_PLACES - 2 if any(each.title.startswith(OTHER) for each in tables) else MOST_PLACES
+    yield from (replace(each, most=most) if each.title.startswith(PLACES) else each for each in tables)
+    told = tuple(each for each in report.results if each.metric not in OF_PREDICTIONS)
+    errors = tuple(each for each in report.skipped if each.code != "inapplicable")
+    yield from document.note_blocks(notes(replace(report, results=told, skipped=errors)))
 
 
 def recalibration_tables(report: Report) -> Iterator[document.Block]:
@@ -51,9 +64,13 @@ def recalibration_tables(report: Report) -> Iterator[document.Block]:
         table = _methods(scores, method)
         yield table
         yield from document.marks_in([table], ("best", "chosen"))
-    groups = dict.fromkeys(str(result.slice["rows"]) for result in report.results if "rows" in result.slice)
+    places = [result for result in report.results if "group" in result.slice and result.metric == FACTOR]
+    if places:
+        yield _places(places)
+    judged = [result for result in report.results if "rows" in result.slice and "group" not in result.slice]
+    groups = dict.fromkeys(str(result.slice["rows"]) for result in judged)
     for rows in groups:
-        yield _stages([result for result in report.results if result.slice.get("rows") == rows], rows)
+        yield _stages([result for result in judged if result.slice["rows"] == rows], rows)
     legend = ["expected: score of the corrected model on these rows if its distributions are right"]
     if "out of fold" in groups:
         legend.append(OUT_OF_FOLD_LEGEND)
@@ -86,8 +103,36 @@ def _answer(report: Report, scores: Sequence[Result]) -> document.Answer:
         is_shown = paired.high is None or paired.high < 0
         answer, emphasis = ANSWERS[1 if paired.value >= 0 else 0 if is_shown else 2]
         told = document.Cell(answer, emphasis, f": {method}, {change}")
-    steps = tuple(("correction", document.Cell(str(text))) for text in report.settings["steps"])
-    return document.Answer(QUESTION, told, steps)
+    steps = [("correction", document.Cell(str(text))) for text in report.settings["steps"]]
+    if "searched" in report.settings:
+        steps.append(_left(report))
+    return document.Answer(QUESTION, told, tuple(steps))
+
+
+def _left(report: Report) -> tuple[str, document.Cell]:
+    """Return what the search for regions finds after the correction."""
+    left = report.settings["left"]
+    if left is None:
+        return "left", document.Cell(f"no wrong region was found in {', '.join(report.settings['searched'])}", "pass")
+    text = f"{left['group']} ({left['rows']:,} rows): {left['direction'].replace('-', ' ')}, {p_text(left['p_value'])}"
+    return "left", document.Cell(text, "fail")
+
+
+def _places(results: Sequence[Result]) -> document.Table:
+    """Return the table of the factors that regions and groups need, before and after the correction."""
+    by_place: dict[str, dict[str, Result]] = {}
+    for each in results:
+        by_place.setdefault(str(each.slice["group"]), {})[str(each.slice["stage"])] = each
+    rows = []
+    for label, own in by_place.items():
+        factors = [screen.factor((own[stage].value, own[stage].low, own[stage].high)) for stage in (BEFORE, AFTER)]
+        rows.append(document.row_of(label, f"{own[BEFORE].slice['n']:,}", *factors))
+    columns = (
+        document.Column("where"),
+        document.Column("rows", "right"),
+        *(document.Column(stage, "right") for stage in (BEFORE, AFTER)),
+    )
+    return document.Table(columns, tuple(rows), f"{PLACES}, out of fold", "omit", keys=1, remedy="--format csv")
 
 
 def _methods(results: Sequence[Result], chosen: str) -> document.Table:
@@ -112,7 +157,7 @@ def _methods(results: Sequence[Result], chosen: str) -> document.Table:
         document.Column("difference from none", "right", rank=2),
         document.Column("p", "right", rank=1),
     )
-    return document.Table(columns, tuple(rows), "methods, by cross-validation", "omit", keys=1, remedy="--format csv")
+    return document.Table(columns, tuple(rows), METHODS, "omit", keys=1, remedy="--format csv")
 
 
 def _stages(results: Sequence[Result], rows: str) -> document.Table:

@@ -1,17 +1,20 @@
 """Options of `calcheck recalibrate`: how a correction is fitted, and the files that it reads and writes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from calcheck.errors import OptionError
 from calcheck.execution.run import RowDependence
 from calcheck.options import group, option
-from calcheck.recalibration.cross_validation import Score
-from calcheck.recalibration.features import STD
+from calcheck.recalibration.cross_validation import Form, Score
+from calcheck.recalibration.features import PREDICTED
 from calcheck.recalibration.methods import AUTO, NONE, STEPS, FitOptions, Method
 from calcheck.studies import Study
 from calcheck.studies.options import COLUMNS, ENGINE, FILE, INFERENCE, OVERWRITTEN, PLOT, REPORT, SCREEN, SEED
 
 MIN_FOLDS, MOST_FOLDS = 2, 100
+EXPORTS = (".json", ".py", ".sql")
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,15 @@ class RecalibrationOptions:
         metavar="NAME",
         common=True,
     )
-    by: tuple[str, ...] = option(
-        "What bias and local depend on: columns of the file, and std for the predicted uncertainty. Text is a group; "
-        "numbers have a spline. With --inputs, also these by default.",
-        (STD,),
+    by: tuple[str, ...] | None = option(
+        "What bias and local depend on: columns of the file, and std and mean for the predicted ones. Text is a group; "
+        "numbers have a spline. Default: those of all columns, or of --inputs, on which errors depend.",
         metavar="COLUMNS",
+        common=True,
+    )
+    form: Form | None = option(
+        "same: only methods that keep the form of the predictions; quantiles: methods that write quantiles are no last "
+        "resort. Default: these must be clearly better.",
         common=True,
     )
     folds: int = option("Number of folds of the cross-validation.", 5)
@@ -55,7 +62,7 @@ class RecalibrationOptions:
         self.dependence  # noqa: B018 - raises
         if self.bins < 1:
             raise OptionError(f"--bins must be at least 1, got {self.bins}")
-        if not self.by:
+        if self.by == ():
             raise OptionError("--by needs at least one column")
         if not self.levels or not all(0 < level < 1 for level in self.levels):
             raise OptionError("--levels must lie strictly between 0 and 1")
@@ -70,11 +77,13 @@ class RecalibrationOptions:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns to read, besides targets and predictions."""
-        return tuple(dict.fromkeys((*(name for name in self.by if name != STD), *self.dependence.columns)))
+        named = (name for name in self.by or () if name not in PREDICTED)
+        return tuple(dict.fromkeys((*named, *self.dependence.columns)))
 
-    def fit_options(self, seed: int) -> FitOptions:
-        """Return the options of the fits."""
-        return FitOptions(by=self.by, bins=self.bins, levels=self.levels, relative=self.relative, seed=seed)
+    def fit_options(self, seed: int, tried: Sequence[str]) -> FitOptions:
+        """Return the options of the fits; ``tried`` are the columns on which errors may depend, if none are named."""
+        chosen = {"by": tuple(tried), "selects": True} if self.by is None else {"by": self.by}
+        return FitOptions(**chosen, bins=self.bins, levels=self.levels, relative=self.relative, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -88,15 +97,17 @@ class CorrectionOptions:
         common=True,
     )
     corrected: str | None = option(
-        "Write the corrected predictions of --to (with --map: of FILE): .parquet, .csv, .feather or .arrow.",
+        "Write the corrected predictions of --to, or else of FILE, each row corrected by a fit to the other folds:"
+        " .parquet, .csv, .feather or .arrow.",
         metavar="PATH",
         short="-o",
         by_hand=OVERWRITTEN,
         common=True,
     )
-    save_map: str | None = option(
-        "Write the fitted correction, to be applied later with --map.",
-        metavar="MAP.json",
+    export: str | None = option(
+        "Write the fitted correction: .json, to be applied with --map; or, for normal predictions, .py, a function that"
+        " needs numpy only, or .sql, a query.",
+        metavar="PATH",
         by_hand=OVERWRITTEN,
         common=True,
     )
@@ -108,14 +119,11 @@ class CorrectionOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.map is not None and (self.to is not None or self.save_map is not None):
-            other = "--to" if self.to is not None else "--save-map"
+        if self.export is not None and Path(self.export).suffix not in EXPORTS:
+            raise OptionError(f"--export must end in {', '.join(EXPORTS)}, which selects the format, got {self.export}")
+        if self.map is not None and (self.to is not None or self.export is not None):
+            other = "--to" if self.to is not None else "--export"
             raise OptionError(f"--map applies a stored correction, and {other} needs a new one: pass only one of them")
-        if self.corrected is not None and self.map is None and self.to is None:
-            raise OptionError(
-                "-o writes corrected predictions of rows that were not used to fit: also pass --to FILE, or save the"
-                " correction with --save-map and apply it with --map"
-            )
 
 
 OPTIONS = group("Correction", RecalibrationOptions, CorrectionOptions)

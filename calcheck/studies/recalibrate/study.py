@@ -1,27 +1,37 @@
 """Recalibration judged on rows that were not used to fit it: the choice of a method, before and after."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
-from calcheck.errors import DataError, FileError, Message
+import numpy as np
+
+from calcheck.errors import DataError, FileError, Message, OptionError
 from calcheck.evaluation import data_warnings, evaluate
 from calcheck.execution.run import Run, run_settings
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric
+from calcheck.options import TOLERANCE
 from calcheck.outputs import correlation
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibration import methods as corrections
 from calcheck.recalibration.cross_validation import Candidate, CrossValidation, cross_validate, require_other_rows
-from calcheck.recalibration.features import require_single_target
+from calcheck.recalibration.features import PREDICTED, require_single_target
+from calcheck.recalibration.selection import usable_columns
+from calcheck.regions.partition import predicted_columns
 from calcheck.reports import Inference, Report, Result, Skipped
 from calcheck.reports.conclusion import Conclusion
+from calcheck.storage.atomic_write import write_text
+from calcheck.storage.exported_corrections import exported
 from calcheck.storage.prediction_files import suffix_of, write_canonical
 from calcheck.storage.report_json import read_map, write_map
 from calcheck.studies import Answer, Request
 from calcheck.studies.recalibrate.options import CorrectionOptions, RecalibrationOptions
+from calcheck.studies.recalibrate.places import FACTOR, Places, WrongPlace
 
 SourceT = TypeVar("SourceT", bound=Source)
 BEFORE, AFTER = "before", "after"
@@ -30,6 +40,8 @@ JUDGES = ("zms", "width-factor", "ence", "cv", "ece", "coverage", "nll", "crps",
 """The metrics before and after."""
 OPTIONS = {"crps": {"ensemble": "biased"}}  # Scaled draws are no draws of a distribution: see score_rows
 OF_DEPENDENCE = ("dependent-rows", "ordered-rows")  # Codes of warnings that name a column and a size
+CLEAR = 0.01  # Maximum p-value of a region for which a method loses to one that leaves none
+OF_TARGETS = re.compile(r"(?i)err|resid|crps|nll|z_?score|^pit$")  # Names of columns computed from targets
 NORMAL_LIMIT = 1.959963984540054  # Limit of a 95 % interval in standard errors
 
 
@@ -37,7 +49,9 @@ def run(request: Request) -> Answer:
     """Return the report of a correction that is fitted, or of a stored one; write what was asked for."""
     files = request.options(CorrectionOptions)
     if request.targets > 1:  # The corrections of all targets are written together
-        files = replace(files, corrected=None, save_map=None)
+        if files.corrected is not None and files.map is None and request.data("to") is None:
+            raise OptionError("-o without --to corrects one target: pass --only TARGET, or --to FILE")
+        files = replace(files, corrected=None, export=None)
     if files.map is not None:
         found = read_map(files.map).of_target(request.target or request.data("only") or "")
         file = request.data("file")
@@ -53,26 +67,61 @@ def run(request: Request) -> Answer:
         if files.corrected is not None:
             _write(request, file, found, files.corrected)
         return Answer(report, (found,), source)
-    options = with_inputs(request.options(RecalibrationOptions), request.data("inputs"), request.data("by"))
+    options = request.options(RecalibrationOptions)
     metrics, to = request.metrics(judges()), request.data("to")
-    source = request.open(request.data("file"), metrics, also=options.columns)
+    source = request.open(request.data("file"), metrics, narrow=options.by is None, also=options.columns)
     other = None if to is None else request.open_other(to, source, options.columns, metrics)
     _require_outputs(request, files, source, other)
+    mended: list[Predictions] = []
     with request.run(source) as run:
-        report, found = recalibrate(source, options=options, other=_with_targets(other), metrics=metrics, run=run)
-    if files.save_map is not None:
-        write_map(found, files.save_map)
-    if files.corrected is not None:
+        sink = None if files.corrected is None or to is not None else mended.append
+        judged = _with_targets(other)
+        report, found = recalibrate(source, options=options, other=judged, metrics=metrics, run=run, sink=sink)
+    if files.export is not None:
+        _export(report, found, source, files.export)
+    if files.corrected is not None and to is not None:
         _write(request, to, found, files.corrected)
+    for rows in mended:
+        whole = unobserved(request.one_target(request.open(request.data("file"), None, narrow=True))).predictions()
+        write_canonical(files.corrected or "", [whole.with_targets(whole.targets(), rows.distributions())])
+        how = f"each corrected by a fit to the other folds of {options.folds}, so that they can be judged"
+        request.tell(f"{files.corrected}: {len(rows):,} rows, {how if found.steps else 'left as they are'}")
+        request.tell("note for new predictions: --to NEW -o MENDED, or --export")
     return Answer(report, (found,), source)
+
+
+def _export(report: Report, found: corrections.RecalibrationMap, source: Source, path: str) -> None:
+    """Write a correction: as a map, or as a function that says by how much 90 % intervals are then off."""
+    if path.endswith(".json"):
+        write_map(found, path)
+        return
+    rows = source.predictions()
+    times = [name for name, values in rows.columns.items() if np.asarray(values).dtype.kind == "M"]
+    roles, suffix = source.input_info().columns, Path(path).suffix
+    write_text(path, exported(found, suffix, roles=roles, times=times, judgement=_judgement(report)))
+
+
+def _judgement(report: Report) -> str:
+    """Return by how much 90 % intervals of rows that were corrected by fits to the other folds are off, in words."""
+    judged = [each for each in report.results if each.slice.get("rows") == OUT_OF_FOLD and "group" not in each.slice]
+    found = {each.slice["stage"]: each for each in judged if each.metric == FACTOR}
+    factor = found.get(AFTER, found.get(BEFORE))
+    if factor is None or factor.value is None or factor.low is None or factor.high is None:
+        return ""
+    limits = f"{factor.value:.3g} ({factor.low:.3g} to {factor.high:.3g})"
+    within = factor.low >= 1 / (1 + TOLERANCE) and factor.high <= 1 + TOLERANCE
+    told = "within" if within else "not shown to be within"
+    return f"Out of fold, 90 % intervals would have to be {limits} times as wide: {told} {100 * TOLERANCE:g} %."
 
 
 def mend_together(request: Request, parts: Mapping[str, Answer], answer: Answer) -> Answer:
     """Return the answer about all targets with how they depend on each other; write what was asked for."""
     files, source = request.options(CorrectionOptions), request.open(request.data("file"), None)
     found = corrections.joined_map({name: each.extras[0] for name, each in parts.items()})
-    if files.save_map is not None:
-        write_map(found, files.save_map)
+    if files.export is not None:
+        if not files.export.endswith(".json"):
+            raise OptionError("--export writes a function of one target: pass --only TARGET, or a path with .json")
+        write_map(found, files.export)
     if files.corrected is not None:
         _write(request, request.data("file" if files.map is not None else "to"), found, files.corrected)
     if answer.report is None:
@@ -86,13 +135,6 @@ def mend_together(request: Request, parts: Mapping[str, Answer], answer: Answer)
 def unobserved(source: SourceT) -> SourceT:
     """Return a source with the distributions of targets before these were observed, which are what is corrected."""
     return replace(source, observed=False) if isinstance(source, FileSource) else source
-
-
-def with_inputs(options: RecalibrationOptions, inputs: str | None, by: Sequence[str] | None) -> RecalibrationOptions:
-    """Return options of a correction that depends on the columns of ``--inputs``, unless it names others."""
-    if inputs is None or by:
-        return options
-    return replace(options, by=(*options.by, *(name.strip() for name in inputs.split(","))))
 
 
 def _with_targets(source: Source | None) -> Source | None:
@@ -137,22 +179,31 @@ def recalibrate(
     other: Source | None = None,
     metrics: Sequence[Metric[Any]] | None = None,
     run: Run | None = None,
+    sink: Callable[[Predictions], None] | None = None,
 ) -> tuple[Report, corrections.RecalibrationMap]:
-    """Return which correction helps, what it changes on rows that were not used to fit it, and the correction."""
+    """Return which correction helps, what it changes on rows that were not used to fit it, and the correction.
+
+    ``sink`` takes the rows of the source, each corrected by a fit to the other folds.
+    """
     source, other = unobserved(source), None if other is None else unobserved(other)
     study = _Study(source, options or RecalibrationOptions(), run or Run())
     chosen = study.chosen
     metrics = judges() if metrics is None else metrics
     judged = list(study.judged(metrics))
     found = study.fitted
+    if sink is not None:
+        sink(study.out_of_fold(chosen.method))
     warnings = data_warnings(source, study.rows.predictive)
     if other is not None:
+        if isinstance(other, FileSource):
+            other = replace(other, also=tuple(dict.fromkeys((*other.also, *found.columns))))
         require_other_rows(study.rows, other.predictions())
         second = judge_map(other, found, metrics=metrics, run=study.run)
         judged.append(second)
         warnings += tuple(each for each in second.results[0].warnings if each.code == "outside-range")
     dependent = dependent_rows(judged[0].results)
     results = [*study.score_results(dependent), *(result for report in judged for result in report.results)]
+    results += study.place_results()
     info = source.input_info()
     if other is not None:
         files = (replace(file, role="evaluation_points") for file in other.input_info().files)
@@ -163,10 +214,12 @@ def recalibrate(
         settings={
             **run_settings(study.run),
             "asked": study.options.method,
+            "columns": list(study.fits.by),
             "method": chosen.method.name,
             "steps": list(found.texts),
             "folds": study.options.folds,
             "score": study.options.score,
+            **study.searched,
         },
         results=_with_warnings(results, warnings),
         skipped=(*dict.fromkeys(each for report in judged for each in report.skipped), *study.inapplicable),
@@ -179,6 +232,15 @@ def judges() -> list[Metric[Any]]:
     return [METRICS[name](**OPTIONS.get(name, {})) for name in JUDGES]
 
 
+def tried_columns(source: Source, cluster: str | None) -> tuple[str, ...]:
+    """Return the columns of a source on which errors may depend: its inputs and those without a role."""
+    rows = source.predictions()
+    named = source.options.input_names if isinstance(source, FileSource) and not rows.has_embedding else ()
+    known = source.feature_columns() if isinstance(source, FileSource) else rows.columns
+    found = [name for name in (named or known) if name != cluster and not OF_TARGETS.search(name)]
+    return usable_columns(rows, found)
+
+
 class _Study:
     """Cross-validation of the methods, and the fit of the chosen one to all rows."""
 
@@ -189,13 +251,19 @@ class _Study:
         if missing:
             raise DataError(f"there is no column {missing[0]!r} with one value per row")
         require_single_target(self.rows.distributions(), self.rows.targets())
+        self.tried = () if options.by is not None else tried_columns(source, options.dependence.cluster)
+        self.fits = options.fit_options(run.seed, self.tried)
+        named = (name for name in self.fits.by if name not in PREDICTED)
+        searched = (*predicted_columns(self.rows.distributions()), *named)
+        self.places = Places(source, searched, replace(run, dependence=options.dependence))
+        self._left: dict[str, WrongPlace | None] = {}
 
     @cached_property
     def _validated(self) -> tuple[CrossValidation, list[Candidate]]:
         predictive = self.rows.distributions().load()
         asked = self.options.method
         methods = (
-            corrections.candidates(predictive, self.options.by)
+            corrections.candidates(predictive)
             if asked == corrections.AUTO
             else (corrections.Method(corrections.NONE), corrections.Method.parse(asked))
         )
@@ -203,7 +271,7 @@ class _Study:
         return cross_validate(
             replace(lean, predictive=predictive),
             list(dict.fromkeys(methods)),
-            self.options.fit_options(self.run.seed),
+            self.fits,
             folds=self.options.folds,
             score=self.options.score,
             dependence=self.options.dependence,
@@ -212,14 +280,54 @@ class _Study:
 
     @cached_property
     def chosen(self) -> Candidate:
-        """The method to use: the best, or the one that was asked for."""
+        """The method to use: the one that was asked for, or the best; one that leaves no wrong region comes first."""
         validation, found = self._validated
-        if self.options.method == corrections.AUTO:
-            return validation.choose(found)
-        asked = found[-1]
-        if asked.reason:
-            raise DataError(f"--method {asked.method.name} does not apply: {asked.reason}")
-        return asked
+        if self.options.method != corrections.AUTO:
+            asked = found[-1]
+            if asked.reason:
+                raise DataError(f"--method {asked.method.name} does not apply: {asked.reason}")
+            return asked
+        best = validation.choose(found, self.options.form)
+        left = self.left(best.method)
+        if left is None or left.p_value > CLEAR:
+            return best
+        others = [each for each in found if each is not best and not validation.is_clearly_better(best, each)]
+        others = [each for each in others if each.method.keeps_form or not best.method.keeps_form]
+        return next((each for each in others if self.left(each.method) is None), best)
+
+    def left(self, method: corrections.Method) -> WrongPlace | None:
+        """Return the region where rows that were corrected by fits to other folds differ most, if it is significant."""
+        if method.name not in self._left:
+            rows = self.out_of_fold(method)
+            self._left[method.name] = self.places.wrong(rows) if self.places.are_searchable(rows) else None
+        return self._left[method.name]
+
+    def out_of_fold(self, method: corrections.Method) -> Predictions:
+        """Return the rows, each corrected by a fit to the other folds."""
+        if method.name == corrections.NONE:
+            return self.rows
+        return self.rows.with_targets(self.rows.targets(), self._validated[0].corrected(method).distributions())
+
+    def place_results(self) -> Iterator[Result]:
+        """Yield the factors and mean errors of regions and groups before and after the chosen correction."""
+        method = self.chosen.method
+        if method.name == corrections.NONE or not self.places.are_searchable(self.rows):
+            return
+        places = self.places.groups(self.left(corrections.Method(corrections.NONE)), self.left(method))
+        for stage, rows in ((BEFORE, self.rows), (AFTER, self.out_of_fold(method))):
+            yield from self.places.results(rows, places, {"rows": OUT_OF_FOLD, "stage": stage})
+
+    @property
+    def searched(self) -> dict[str, Any]:
+        """What the report says about the search for regions where corrected rows are wrong."""
+        if not self.places.are_searchable(self.out_of_fold(self.chosen.method)):
+            return {}
+        left = self.left(self.chosen.method)
+        found = None if left is None else {"group": left.place.label, "filter": left.place.filter, "rows": left.rows}
+        told = (
+            None if left is None or found is None else {**found, "direction": left.direction, "p_value": left.p_value}
+        )
+        return {"searched": list(self.places.columns), "left": told}
 
     @property
     def inapplicable(self) -> list[Skipped]:
@@ -231,7 +339,7 @@ class _Study:
     def fitted(self) -> corrections.RecalibrationMap:
         """The chosen method, fitted to all rows."""
         method = self.chosen.method
-        steps = method.fit(self.rows, self.options.fit_options(self.run.seed))
+        steps = method.fit(self.rows, self.fits)
         files = [corrections.FittedFile(path=file.path, sha256=file.sha256) for file in self.source.input_info().files]
         table = []
         for each in self._validated[1]:
@@ -269,12 +377,7 @@ class _Study:
 
     def judged(self, metrics: Sequence[Metric[Any]]) -> Iterator[Report]:
         """Yield the reports of the rows before and after, each row corrected by a fit to the other folds."""
-        validation, _ = self._validated
-        corrected = self.rows
-        if self.chosen.method.name != corrections.NONE:
-            found = validation.corrected(self.chosen.method)
-            corrected = self.rows.with_targets(self.rows.targets(), found.distributions())
-        yield from _judged(OUT_OF_FOLD, self.rows, corrected, metrics, self.run)
+        yield from _judged(OUT_OF_FOLD, self.rows, self.out_of_fold(self.chosen.method), metrics, self.run)
 
 
 def _judged(

@@ -313,9 +313,9 @@ class SearchedRows:
         self.source, self.options, self.run, self.tolerance = source, options, run, tolerance
         self.rows = source.predictions()
         predictive = self.rows.distributions()
-        open_ = predictive.quantile_levels is not None or predictive.interval_levels is not None
-        if open_ or not predictive.shape_is_known:
-            remedy = "compare groups with --by" if open_ else "state it with --error-dist"
+        by_intervals = predictive.interval_levels is not None
+        if by_intervals or not predictive.shape_is_known:
+            remedy = "compare groups with --by" if by_intervals else "state it with --error-dist"
             msg = f"a search needs the whole distribution of each row, which the file does not state: {remedy}"
             raise DataError(msg)
         if predictive.targets > 1 or self.rows.repeated:
@@ -324,7 +324,7 @@ class SearchedRows:
         if cannot_reject(len(self.simulation), "greater", run.confidence):
             msg = f"{len(self.simulation)} replicates cannot show a fault at a confidence of {run.confidence:g}"
             raise OptionError(f"{msg}: pass a larger --replicates")
-        reasons = [(each, inapplicable_reason(type(each), self.rows)) for each in metrics]
+        reasons = [(each, inapplicable_reason(type(each), self.rows) or self._unknown(each)) for each in metrics]
         self.metrics = [each.with_defaults(self.rows) for each, reason in reasons if not reason]
         self.skipped = tuple(
             Skipped(metric=each.info.name, code="inapplicable", reason=reason) for each, reason in reasons if reason
@@ -332,6 +332,16 @@ class SearchedRows:
         self.noticed = noticed_effect(self.rows)  # By what rows seem to depend on each other
         dependent = () if self.noticed is None else (self.noticed.warning("The search for regions"),)
         self.warnings = (*data_warnings(source, self.rows.predictive), *dependent)
+
+    def _unknown(self, metric: Metric[Any]) -> str:
+        """Return why a metric of the rows is unknown: few quantiles do not state it; empty if it is known."""
+        if self.rows.distributions().quantile_levels is None:
+            return ""
+        try:
+            metric.with_defaults(self.rows).evaluate(None, InMemory(self.rows), self.run.quiet())
+        except DataError as error:
+            return str(error)
+        return ""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -341,7 +351,7 @@ class SearchedRows:
             named = tuple(name for name in named if name != EMBEDDING)
         else:
             known = self.source.feature_columns() if isinstance(self.source, FileSource) else self.rows.columns
-            predicted = () if self.rows.distributions().n_draws is not None else partition.PREDICTED
+            predicted = partition.predicted_columns(self.rows.distributions())
             named = tuple(dict.fromkeys([*(name for name in known if name in self.rows.columns), *predicted]))
         if not named and self.clusters is None:
             raise DataError("there are no columns to search: add columns of inputs to the file")

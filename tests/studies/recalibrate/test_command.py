@@ -78,7 +78,7 @@ def test_a_scale_is_chosen_if_uncertainties_are_too_small(recalibrated, val):
 
 
 def test_predictions_that_are_right_are_left_as_they_are(calcheck, tmp_path):
-    right = write(tmp_path / "right.parquet", forecasts(1000, 3, factor=1.0))
+    right = write(tmp_path / "right.parquet", forecasts(1000, 4, factor=1.0))
     ended = calcheck("recalibrate", right, *FEW)
     assert ended.code == 0
     assert "NO: leave the predictions as they are" in ended.out
@@ -103,7 +103,7 @@ def test_corrected_predictions_of_other_rows_are_written_and_judged(recalibrated
 )
 def test_a_stored_map_gives_the_same_predictions_as_the_fit(calcheck, val, test, tmp_path, method):
     first, second, stored = (tmp_path / name for name in ("first.parquet", "second.parquet", "map.json"))
-    both = ("--by", "sex,std", "--method", method, "--to", test, "-o", first, "--save-map", stored)
+    both = ("--by", "sex,std", "--method", method, "--to", test, "-o", first, "--export", stored)
     assert calcheck("recalibrate", val, *both, *FEW).code == 0
     assert calcheck("recalibrate", test, "--map", stored, "-o", second, *FEW).code == 0
     assert pq.read_table(first).equals(pq.read_table(second))
@@ -113,7 +113,7 @@ def test_a_stored_map_gives_the_same_predictions_as_the_fit(calcheck, val, test,
 def test_files_without_targets_are_corrected_by_a_map(calcheck, val, tmp_path):
     stored, out = tmp_path / "map.json", tmp_path / "out.csv"
     new = write(tmp_path / "new.parquet", {name: column for name, column in forecasts(50, 4).items() if name != "y"})
-    assert calcheck("recalibrate", val, "--method", "scale", "--save-map", stored, *FEW).code == 0
+    assert calcheck("recalibrate", val, "--method", "scale", "--export", stored, *FEW).code == 0
     ended = calcheck("recalibrate", new, "--map", stored, "-o", out)
     assert (ended.code, ended.out) == (0, "")
     assert "50 rows, uncertainties × " in ended.err
@@ -194,7 +194,8 @@ def test_inputs_are_what_a_correction_depends_on(recalibrated, tmp_path):
     parts = forecasts(600, 12, factor=1.0)
     parts["y"] = parts["mean"] + np.exp(parts["day"] / 600) * (parts["y"] - parts["mean"])
     report = recalibrated(write(tmp_path / "val.parquet", parts), "--inputs", "day")
-    assert report["settings"]["steps"] == ["uncertainties scaled by std, day"]
+    assert report["settings"]["columns"] == ["std", "mean", "day"]
+    assert report["settings"]["steps"] == ["uncertainties scaled by day"]
 
 
 def test_a_page_shows_a_model_before_and_after_a_correction(calcheck, val, test, tmp_path):
@@ -243,7 +244,7 @@ BAD = [
     (("--by", "agee"), "there is no column 'agee'"),
     (("--cluster", "sex", "--time", "day"), "contradict each other"),
     (("--cluster", "sex"), "too few for 5 folds"),
-    (("-o", "out.parquet"), "also pass --to FILE"),
+    (("--export", "mend.txt"), "--export must end in .json, .py, .sql"),
     (("--map", "map.json", "--to", "x.parquet"), "pass only one of them"),
     (("--bins", 0, "--method", "bvs"), "--bins must be at least 1"),
 ]
@@ -297,7 +298,7 @@ def test_rows_without_a_cluster_or_a_time_are_refused(calcheck, tmp_path, option
 
 def test_a_map_of_numbers_is_not_applied_to_text(calcheck, val, tmp_path):
     stored = tmp_path / "map.json"
-    calcheck("recalibrate", val, "--method", "local", "--by", "day", "--save-map", stored, *FEW)
+    calcheck("recalibrate", val, "--method", "local", "--by", "day", "--export", stored, *FEW)
     text = write(tmp_path / "text.parquet", forecasts(60, 12) | {"day": np.array(["x"] * 60)})
     assert "column 'day' has no numbers" in calcheck("recalibrate", text, "--map", stored, *FEW).refused()
 
@@ -307,13 +308,13 @@ def test_rows_of_the_fit_are_not_judged(calcheck, val, tmp_path):
     part = write(tmp_path / "part.parquet", {name: column[:5] for name, column in forecasts(400, 1).items()})
     assert "5 rows are also among those" in calcheck("recalibrate", val, "--to", part, *FEW).refused()
     stored = tmp_path / "map.json"
-    assert calcheck("recalibrate", val, "--save-map", stored, *FEW).code == 0
+    assert calcheck("recalibrate", val, "--export", stored, *FEW).code == 0
     assert "the map was fitted to" in calcheck("recalibrate", val, "--map", stored, *FEW).refused()
 
 
 def test_a_map_of_another_family_or_that_was_changed_is_refused(calcheck, val, test, tmp_path):
     stored, out = tmp_path / "map.json", tmp_path / "out.parquet"
-    assert calcheck("recalibrate", val, "--method", "local", "--by", "day", "--save-map", stored, *FEW).code == 0
+    assert calcheck("recalibrate", val, "--method", "local", "--by", "day", "--export", stored, *FEW).code == 0
     draws = write(
         tmp_path / "draws.parquet",
         {"y": np.zeros(9), "samples": np.random.default_rng(0).normal(size=(9, 5)), "day": np.arange(9)},
@@ -378,3 +379,85 @@ def test_the_first_screen_shows_other_rows_before_the_methods(calcheck, val, tes
     assert len(lines) <= 24
     tables = [line for line in lines if line.startswith(("other rows", "methods", "out of fold"))]
     assert tables[0] == "other rows, which were not used to fit"
+
+
+@pytest.fixture
+def heat(tmp_path):
+    """Return the path of predictions whose uncertainties are too small where temp exceeds 30."""
+    rng = np.random.default_rng(21)
+    parts = forecasts(400, 21, factor=1.0, temp=rng.uniform(0, 40, 400), hum=rng.uniform(size=400))
+    parts["y"] = parts["mean"] + np.where(parts["temp"] > 30, 2.5, 1.0) * (parts["y"] - parts["mean"])
+    return write(tmp_path / "heat.parquet", parts)
+
+
+def test_a_fault_of_a_region_is_mended_there_and_nowhere_else(recalibrated, calcheck, heat):
+    report = recalibrated(heat)
+    assert report["settings"]["columns"] == ["std", "mean", "sex", "day", "temp", "hum"]
+    (step,) = report["settings"]["steps"]
+    assert re.fullmatch(r"uncertainties × (0\.9|1\.0)\d*, × 2\.\d+ where temp > (29|30)\.\d+", step)
+    assert report["settings"]["left"] is None
+    factors = {
+        (each["slice"]["stage"], each["slice"]["group"].split(">")[0]): each
+        for each in report["results"]
+        if each["metric"] == "width-factor" and "group" in each["slice"]
+    }
+    assert factors["before", "temp"]["low"] > 1.8
+    for place in ("temp", "elsewhere"):
+        assert 0.8 < factors["after", place]["value"] < 1.25
+    lines = calcheck("recalibrate", heat, *FEW).out.splitlines()
+    assert len(lines) <= 24
+    assert any(line.startswith("temp>") for line in lines)
+
+
+def test_a_region_that_no_method_mends_is_stated(calcheck, tmp_path):
+    rng = np.random.default_rng(22)
+    parts = forecasts(800, 22, factor=1.0, temp=rng.uniform(0, 40, 800), hum=rng.uniform(size=800))
+    wrong = (parts["temp"] > 25) ^ (parts["hum"] > 0.6)  # Neither of them alone changes the errors
+    parts["y"] = parts["mean"] + np.where(wrong, 1.8, 0.6) * (parts["y"] - parts["mean"])
+    file = write(tmp_path / "corners.parquet", parts)
+    told = calcheck("recalibrate", file, "--method", "local", *FEW).out
+    assert re.search(r"left +(temp|hum)\S+ and (temp|hum)\S+ \(\d+ rows\): too (narrow|wide), p", told)
+
+
+def test_rows_of_the_fit_are_written_as_corrected_by_the_other_folds(calcheck, heat, tmp_path):
+    out = tmp_path / "mended.parquet"
+    ended = calcheck("recalibrate", heat, "--method", "scale", "-o", out, *FEW)
+    assert ended.code == 0
+    assert "400 rows, each corrected by a fit to the other folds of 5" in ended.err
+    given, written = (pq.read_table(each).to_pydict() for each in (heat, out))
+    assert [written[name] for name in ("y", "mean", "temp", "sex")] == [
+        given[name] for name in ("y", "mean", "temp", "sex")
+    ]
+    z = (np.array(given["y"]) - given["mean"]) / given["std"]
+    factors = np.array(written["std"]) / given["std"]
+    assert len(np.unique(factors.round(9))) == 5
+    for factor in np.unique(factors.round(9)):  # By hand: the root mean square of the other folds
+        held = factors.round(9) == factor
+        assert_allclose(factor, np.sqrt(np.mean(z[~held] ** 2)), rtol=1e-8)
+
+
+def test_other_forms_are_written_only_if_they_are_clearly_better(recalibrated, tmp_path):
+    rng = np.random.default_rng(23)
+    parts = forecasts(500, 23, factor=1.0)
+    parts["y"] = parts["mean"] + parts["std"] * (rng.exponential(size=500) - 1)
+    skewed = write(tmp_path / "skewed.parquet", parts)
+    assert re.search("pit|beta", recalibrated(skewed)["settings"]["method"])
+    assert not re.search("pit|beta", recalibrated(skewed, "--form", "same")["settings"]["method"])
+    parts["y"] = parts["mean"] + parts["std"] * rng.standard_t(3, 500)
+    heavy = write(tmp_path / "heavy.parquet", parts)
+    assert "Student-t distributions with " in recalibrated(heavy)["settings"]["steps"][-1]
+
+
+def test_a_function_is_written_with_what_it_was_fitted_to(calcheck, heat, val, tmp_path):
+    path = tmp_path / "mend.py"
+    short = ("--method", "local", *FEW)
+    assert calcheck("recalibrate", heat, *short, "--export", path).code == 0
+    text = path.read_text()
+    assert "# Fitted to 400 rows: " in text
+    assert re.search(r"SHA-256\s+(# )?[0-9a-f]{64}\n", text)
+    assert re.search(
+        r"Out of fold, 90 % intervals would have to be \S+ \(\S+ to \S+\) times as wide: within 20 %", text
+    )
+    why = calcheck("recalibrate", val, "--method", "pit", "--export", tmp_path / "a.sql", *FEW).refused()
+    assert "the method pit is no formula of SQL" in why
+    assert not (tmp_path / "a.sql").exists()

@@ -1,0 +1,299 @@
+"""Corrections of normal predictions as functions in Python, and as queries in SQL."""
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from calcheck.core.text import strip_control
+from calcheck.distributions.continuous import Gaussian
+from calcheck.distributions.recalibrated import BELOW_ONE, LEVELS
+from calcheck.errors import OptionError
+from calcheck.recalibration import corrections as steps
+from calcheck.recalibration.features import MEAN, STD, Feature
+from calcheck.recalibration.methods import RecalibrationMap
+
+MOST_LINES, WIDTH, WIDE = 60, 110, 160  # Columns of text, and of lists of numbers
+DEVIATION_OF = {"var": "SQRT({})", "log_std": "EXP({})", "log_var": "EXP({} / 2)"}  # The std of a column of a spread
+NO_QUERY = "the method {} is no formula of SQL: write a function with --export PATH.py, or pass --method local"
+NO_FUNCTION = "the method {} has no function: write a map with --export PATH.json"
+
+
+def exported(
+    found: RecalibrationMap, suffix: str, *, roles: Mapping[str, str], times: Sequence[str], judgement: str
+) -> str:
+    """Return a correction as the text of a Python module, or of an SQL query, by the suffix of its file.
+
+    ``roles`` are the columns of means and deviations by role, ``times`` the columns that are no numbers, and
+    ``judgement`` says how right the corrected predictions are.
+    """
+    if found.family != "gaussian":
+        msg = f"--export writes functions of normal predictions, and these are {found.family}: pass a path with .json"
+        raise OptionError(msg)
+    if named := [name for name in found.columns if name in times]:
+        msg = f"the correction depends on the times in {named[0]!r}: name other columns with --by, or write a .json"
+        raise OptionError(msg)
+    lines = [*_header(found, "--" if suffix == ".sql" else "#", judgement)]
+    lines += _query(found, roles) if suffix == ".sql" else _function(found)
+    if len(lines) > MOST_LINES:
+        msg = f"the function has {len(lines)} lines, and at most {MOST_LINES} are written: name fewer columns with --by"
+        raise OptionError(f"{msg}, or write a .json")
+    return "\n".join(lines) + "\n"
+
+
+def _header(found: RecalibrationMap, mark: str, judgement: str) -> Iterator[str]:
+    today = datetime.now(UTC).date().isoformat()
+    files = [f"{each.path}, SHA-256 {each.sha256}" for each in found.fitted_on] or ["rows in memory"]
+    texts = [
+        f"Correction of normal predictions, written by calcheck {found.calcheck} on {today}.",
+        *(f"Fitted to {found.rows:,} rows: {each}" for each in files),
+        f"Method {found.method}: {'; '.join(found.texts) or 'nothing is changed'}.",
+        judgement,
+    ]
+    for text in filter(None, texts):
+        wrapped = textwrap.wrap(strip_control(text), WIDTH, break_long_words=False, break_on_hyphens=False)
+        yield from (f"{mark} {line}" for line in wrapped)
+
+
+def _spline(feature: Feature, coefficients: Sequence[float]) -> tuple[float, list[tuple[float, float]]]:
+    """Return the slope of a number, and the factor of the cube beyond each knot."""
+    slope, *curved = coefficients
+    if not feature.knots:
+        return slope, []
+    *first, before, last = feature.knots
+    width, ends = (last - first[0]) ** 2, [0.0, 0.0]
+    for factor, knot in zip(curved, first, strict=True):
+        ends[0] -= factor / width * (last - knot) / (last - before)
+        ends[1] += factor / width * (before - knot) / (last - before)
+    return slope, [*zip(first, (factor / width for factor in curved), strict=True), (before, ends[0]), (last, ends[1])]
+
+
+def _with_coefficients(step: Any) -> Iterator[tuple[Feature, list[float]]]:
+    start = 1
+    for feature in step.features:
+        count = len(feature.groups) if feature.kind == "category" else 1
+        count += max(len(feature.knots) - 2, 0) if feature.kind == "number" else 0
+        yield feature, list(step.coefficients[start : start + count])
+        start += count
+
+
+# Python
+
+
+def _function(found: RecalibrationMap) -> Iterator[str]:
+    yield from ("", "import numpy as np", "", "", "def mend(mean, std, columns=None):")
+    yield f'    """Return {_returned(found)}; columns are arrays by name, or a frame."""'
+    yield "    mean, std = np.asarray(mean, float), np.asarray(std, float)"
+    for step in found.steps:
+        if type(step) not in FUNCTIONS:
+            raise OptionError(NO_FUNCTION.format(found.method))
+        yield from (f"    {line}" for line in FUNCTIONS[type(step)](step))
+    if not found.steps or not isinstance(found.steps[-1], ENDS):
+        yield "    return mean, std"
+
+
+def _returned(found: RecalibrationMap) -> str:
+    if not found.steps or not isinstance(found.steps[-1], ENDS):
+        return "the corrected mean and std"
+    if isinstance(found.steps[-1], steps.HeavyTails):
+        return "loc, scale and df of Student-t distributions"
+    return "levels and quantiles" if not isinstance(found.steps[-1], steps.Conformal) else "levels and limits"
+
+
+def _linear(step: Any) -> Iterator[str]:
+    """Yield the lines that compute the regression of a step, as ``total``."""
+    yield f"total = np.full(len(std), {step.coefficients[0]!r})"
+    for feature, own in _with_coefficients(step):
+        if feature.kind == "category":
+            factors = dict(zip(feature.groups, own, strict=True))
+            yield f"total += [{factors!r}.get(str(each), 0.0) for each in columns[{feature.column!r}]]"
+            continue
+        value = {STD: "std", MEAN: "mean"}.get(feature.column, f"np.asarray(columns[{feature.column!r}], float)")
+        if feature.kind == "step":
+            yield f"total += {own[0]!r} * ({value} > {feature.knots[0]!r})"
+            continue
+        value = "np.log(std)" if feature.kind == "deviation" else value
+        slope, cubes = _spline(feature, own)
+        yield f"x = (np.clip({value}, {feature.low!r}, {feature.high!r}) - {feature.center!r}) / {feature.scale!r}"
+        yield f"total += {slope!r} * x"
+        if cubes:
+            yield f"total += sum(factor * np.maximum(x - knot, 0.0) ** 3 for knot, factor in {cubes!r})"
+
+
+def _bias_lines(step: Any) -> Iterator[str]:
+    yield from _linear(step)
+    yield "mean = mean + total * std"
+
+
+def _local_lines(step: Any) -> Iterator[str]:
+    yield from _linear(step)
+    yield f"std = std * np.exp(np.clip(total, {-steps.LARGEST_LOG}, {steps.LARGEST_LOG}) / 2)"
+
+
+def _bin_lines(step: Any) -> Iterator[str]:
+    yield from _array("edges", step.edges)
+    yield from _array("factors", step.factors)
+    yield 'std = std * factors[np.searchsorted(edges, std, side="right")]'
+
+
+def _isotonic_lines(step: Any) -> Iterator[str]:
+    yield from _array("predicted", step.predicted)
+    yield from _array("fitted", step.fitted)
+    yield "std = np.sqrt(np.interp(std**2, predicted, fitted))"
+
+
+def _map_lines(step: Any) -> Iterator[str]:
+    at = step.recalibrator().inverse(LEVELS)
+    normal = Gaussian(np.zeros(len(at)), np.ones(len(at)))
+    yield "levels = np.concatenate([[0.005], np.arange(1, 100) / 100, [0.995]])"
+    yield from _array("z", normal.standard_quantile(np.minimum(at, BELOW_ONE)).tolist())
+    yield "return levels, mean[:, None] + std[:, None] * z"
+
+
+def _conformal_lines(step: Any) -> Iterator[str]:
+    yield from _array("levels", step.levels)
+    yield from _array("reach", step.scores)
+    yield "return levels, mean[:, None] - std[:, None] * reach, mean[:, None] + std[:, None] * reach"
+
+
+def _array(name: str, values: Sequence[float]) -> Iterator[str]:
+    text = f"{name} = np.array([{', '.join(map(repr, values))}])"
+    first, *others = textwrap.wrap(text, WIDE, break_long_words=False)
+    yield first
+    yield from (f"    {line}" for line in others)
+
+
+FUNCTIONS: dict[type, Callable[[Any], Iterator[str]]] = {
+    steps.Scale: lambda step: iter([f"std = std * {step.factor!r}"]),
+    steps.ShiftScale: lambda step: iter([f"mean, std = mean + {step.shift!r} * std, {step.factor!r} * std"]),
+    steps.Bias: _bias_lines,
+    steps.Local: _local_lines,
+    steps.BinScaling: _bin_lines,
+    steps.IsotonicVariance: _isotonic_lines,
+    steps.HeavyTails: lambda step: iter([f"return mean, std * {step.factor!r}, np.full(len(std), {step.df!r})"]),
+    steps.Pit: _map_lines,
+    steps.Beta: _map_lines,
+    steps.Conformal: _conformal_lines,
+}
+ENDS = (steps.HeavyTails, steps.Pit, steps.Beta, steps.Conformal)
+
+
+# SQL
+
+
+def _query(found: RecalibrationMap, roles: Mapping[str, str]) -> Iterator[str]:
+    """Yield a query whose expressions are those of SQLite, DuckDB and PostgreSQL alike."""
+    spread = next((kind for kind in (STD, *DEVIATION_OF) if kind in roles), STD)
+    mean = _name(roles.get(MEAN, MEAN))
+    std = DEVIATION_OF.get(spread, "{}").format(_name(roles.get(spread, spread)))
+    yield "-- predictions: the table with the columns of the file."
+    yield f"WITH {_table('step_0', 'predictions', f'{mean} AS mean_0', f'{std} AS std_0')}"
+    last, added = 0, ""
+    for number, step in enumerate(found.steps, 1):
+        if type(step) not in QUERIES:
+            raise OptionError(NO_QUERY.format(found.method))
+        last = number
+        before = number - 1
+        terms, source = ["0.0e0"], f"step_{before}"
+        if isinstance(step, (steps.Bias, steps.Local)):
+            inside, terms = _terms(step, before)
+            if inside:
+                yield f", {_table(f'inside_{number}', source, *inside)}"
+                source = f"inside_{number}"
+            yield f", total_{number} AS MATERIALIZED (SELECT *, {terms[0]}"
+            yield from (f"  + {term}" for term in terms[1:])
+            yield f"  AS total_{number} FROM {source})"
+            source = f"total_{number}"
+        new_mean, new_std, further = QUERIES[type(step)](step, f"mean_{before}", f"std_{before}", f"total_{number}")
+        added += further
+        columns = f"{new_mean} AS mean_{number}", f"{new_std} AS std_{number}"
+        yield f", {_table(f'step_{number}', source, *columns)}"
+    names = ("loc", "scale") if added else ("mean", "std")
+    shown = ", ".join(f"{kind}_{last} AS mended_{name}" for kind, name in zip(("mean", "std"), names, strict=True))
+    yield f"SELECT step_{last}.*, {shown}{added}"
+    yield f"FROM step_{last};"
+
+
+def _table(name: str, source: str, *columns: str) -> str:
+    """Return a table with the columns of its source, and further ones."""
+    return " ".join((f"{name} AS MATERIALIZED (SELECT *,", ", ".join(columns), f"FROM {source})"))
+
+
+def _number(value: float) -> str:
+    """Return a number as a literal of a double."""
+    mantissa, _, exponent = repr(float(value)).partition("e")
+    return f"{mantissa}e{int(exponent or 0)}"
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _terms(step: Any, before: int) -> tuple[list[str], list[str]]:
+    """Return the columns that hold numbers within their range, and the terms of the regression of a step."""
+    inside, terms = list[str](), [_number(step.coefficients[0])]
+    for place, (feature, own) in enumerate(_with_coefficients(step)):
+        value = {STD: f"std_{before}", MEAN: f"mean_{before}"}.get(feature.column, _name(feature.column))
+        if feature.kind == "category":
+            cases = (
+                f"WHEN '{group.replace(chr(39), chr(39) * 2)}' THEN {_number(factor)}"
+                for group, factor in zip(feature.groups, own, strict=True)
+            )
+            terms.append(f"CASE {value} {' '.join(cases)} ELSE 0.0e0 END")
+            continue
+        if feature.kind == "step":
+            limit = _number(feature.knots[0])
+            terms.append(f"CASE WHEN {value} > {limit} THEN {_number(own[0])} ELSE 0.0e0 END")
+            continue
+        value = f"LN({value})" if feature.kind == "deviation" else value
+        low, high, middle, scale = map(_number, (feature.low, feature.high, feature.center, feature.scale))
+        clipped = f"CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END"
+        x = f"x_{before}_{place}"
+        inside.append(f"({clipped} - {middle}) / {scale} AS {x}")
+        slope, cubes = _spline(feature, own)
+        terms.append(f"{_number(slope)} * {x}")
+        for knot, factor in cubes:
+            away = f"({x} - {_number(knot)})"
+            terms.append(
+                f"CASE WHEN {x} > {_number(knot)} THEN {_number(factor)} * {away} * {away} * {away} ELSE 0.0e0 END"
+            )
+    return inside, terms
+
+
+def _local_query(step: Any, mean: str, std: str, total: str) -> tuple[str, str, str]:
+    del step
+    most = _number(steps.LARGEST_LOG)
+    clipped = f"CASE WHEN {total} < -{most} THEN -{most} WHEN {total} > {most} THEN {most} ELSE {total} END"
+    return mean, f"{std} * EXP({clipped} / 2)", ""
+
+
+def _bin_query(step: Any, mean: str, std: str, total: str) -> tuple[str, str, str]:
+    del total
+    cases = [
+        f"WHEN {std} < {_number(edge)} THEN {_number(factor)}"
+        for edge, factor in zip(step.edges, step.factors, strict=False)
+    ]
+    last = _number(step.factors[-1])
+    factor = f"CASE {' '.join(cases)} ELSE {last} END" if cases else last
+    return mean, f"{std} * {factor}", ""
+
+
+QUERIES: dict[type, Callable[[Any, str, str, str], tuple[str, str, str]]] = {
+    steps.Scale: lambda step, mean, std, _: (mean, f"{std} * {_number(step.factor)}", ""),
+    steps.ShiftScale: lambda step, mean, std, _: (
+        f"{mean} + {_number(step.shift)} * {std}",
+        f"{std} * {_number(step.factor)}",
+        "",
+    ),
+    steps.Bias: lambda _, mean, std, total: (f"{mean} + {total} * {std}", std, ""),
+    steps.Local: _local_query,
+    steps.BinScaling: _bin_query,
+    steps.HeavyTails: lambda step, mean, std, _: (
+        mean,
+        f"{std} * {_number(step.factor)}",
+        f", {_number(step.df)} AS mended_df",
+    ),
+}
+"""What a step makes of the mean and the std, as expressions, and the further columns."""

@@ -1,0 +1,146 @@
+"""Where predictions are wrong before and after a correction: regions and groups, with the factors that they need."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calcheck.evaluation import fitted_metric
+from calcheck.execution.run import RandomStream, Run
+from calcheck.inference.intervals import infer
+from calcheck.inference.metric_protocol import Basis
+from calcheck.inference.null_distribution import NullSimulator
+from calcheck.metrics import METRICS
+from calcheck.metrics.base import inapplicable_reason
+from calcheck.predictions import InMemory, Predictions, Source, row_keys
+from calcheck.regions.partition import filter_options, label_of, search_columns
+from calcheck.regions.scan import DIRECTIONS, Scan, row_scores, scores_of
+from calcheck.reports import Result, rejects
+from calcheck.typing import Indices, Mask, Values
+
+MOST_ROWS = 10_000  # Rows that are searched; of more, a sample
+REPLICATES = 199
+FEWEST_ROWS, FEWEST_SHARE = 50, 0.02  # Minimum number and share of the rows of a region
+BINS = 10
+FEWEST, MOST = 30, 8  # Minimum number of rows of a group, and maximum number of groups of a column
+FACTOR = "width-factor"
+BIAS = "standardized-bias"
+REST = "elsewhere"
+
+
+class Place(NamedTuple):
+    """Some of the rows."""
+
+    label: str  # In words
+    filter: str  # As options that select them; empty if none do
+    inside: Mask  # (n,)
+
+
+class WrongPlace(NamedTuple):
+    """A region where predictions differ from those of a perfect model."""
+
+    place: Place
+    direction: str
+    p_value: float
+
+    @property
+    def rows(self) -> int:
+        """Number of its rows."""
+        return int(self.place.inside.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The search for regions in columns of the rows of a source, with different predictions."""
+
+    source: Source  # The rows before the correction
+    columns: tuple[str, ...]  # Columns that are searched
+    run: Run
+
+    @cached_property
+    def rows(self) -> Predictions:
+        """The rows before the correction."""
+        return self.source.predictions()
+
+    @cached_property
+    def searched(self) -> Indices:
+        """The rows that are searched, in an order that does not depend on that of the file."""
+        return np.argsort(row_keys(self.rows, self.run.seed), kind="stable")[:MOST_ROWS]
+
+    @cached_property
+    def scan(self) -> Scan:
+        """The regions of all rows, in columns of the rows before the correction."""
+        least = max(FEWEST_ROWS, math.ceil(FEWEST_SHARE * len(self.searched)))
+        found = search_columns(self.source, self.columns, BINS, least)
+        return Scan(tuple(each for each in found if len(each.bins) > 1), least)
+
+    def are_searchable(self, rows: Predictions) -> bool:
+        """Return whether regions can be searched: rows are independent, many, and have whole distributions."""
+        predictive, n = rows.distributions(), len(rows)
+        stated = predictive.interval_levels is None and predictive.shape_is_known and rows.observation is None
+        enough = n >= 2 * FEWEST_ROWS and not self.run.dependence.is_stated
+        return bool(stated and enough and predictive.targets == 1 and self.columns and self.scan.partitions)
+
+    @cached_property
+    def _uniform(self) -> list[Values]:
+        """The scores of right continuous predictions, (n, 2) each, the same for all of them."""
+        rng = self.run.rng(RandomStream.RANDOMIZATION)
+        levels = (rng.random(len(self.searched)) for _ in range(REPLICATES))
+        return [scores_of(each, each) for each in levels]
+
+    def _scores(self, rows: Predictions) -> Iterator[Values]:
+        """Yield the scores of rows, and those of replicates of a right model, (n, 2) each."""
+        yield row_scores(rows)
+        predictive = rows.distributions()
+        if predictive.n_draws is None and predictive.quantile_levels is None and not predictive.is_discrete:
+            yield from self._uniform
+        else:
+            yield from map(row_scores, islice(NullSimulator(rows, self.run), REPLICATES))
+
+    def wrong(self, rows: Predictions) -> WrongPlace | None:
+        """Return the region where the rows, with other predictions, differ most, if that is significant."""
+        partitions = tuple(replace(each, label=each.label[self.searched]) for each in self.scan.partitions)
+        scan = replace(self.scan, partitions=partitions)
+        with np.errstate(all="ignore"):
+            deviations = scan.deviations(self._scores(rows.take(self.searched)))
+        if not deviations.regions:
+            return None
+        first = deviations.most_deviating(1 - self.run.confidence, 1)[0]
+        if not rejects(first.p_value, self.run.confidence):
+            return None
+        conditions = self.scan.conditions(first)
+        place = Place(label_of(conditions) or "all rows", filter_options(conditions), self.scan.mask(first))
+        return WrongPlace(place, DIRECTIONS[first.score][int(first.deviation > 0)], first.p_value)
+
+    def groups(self, *found: WrongPlace | None) -> list[Place]:
+        """Return the regions that were found, the other rows, and the groups of each column of texts."""
+        regions = [each.place for each in found if each is not None and not each.place.inside.all()]
+        places = {each.label: each for each in regions}
+        if regions:
+            places[REST] = Place(REST, "", ~np.logical_or.reduce([each.inside for each in regions]))
+        for partition in self.scan.partitions:
+            for place in () if partition.ordered else np.argsort(-partition.counts, kind="stable")[:MOST]:
+                bin_ = partition.bins[place]
+                own = Place(label_of(bin_), filter_options(bin_), partition.label == place)
+                places.setdefault(own.label, own)
+        return [each for each in places.values() if each.inside.sum() >= FEWEST]
+
+    def results(self, rows: Predictions, places: list[Place], subset: dict[str, Any]) -> Iterator[Result]:
+        """Yield by how much wider intervals would have to be, and the mean error, at places, with intervals."""
+        for place in places:
+            own = InMemory(rows.take(np.flatnonzero(place.inside)).observed())
+            metrics = [METRICS[name]() for name in (FACTOR, BIAS)]
+            metrics = [
+                each.with_defaults(own.rows) for each in metrics if not inapplicable_reason(type(each), own.rows)
+            ]
+            with np.errstate(all="ignore"):
+                fits = [(each, each.evaluate(each.fit(own, self.run), own, self.run)) for each in metrics]
+                computed = [fitted_metric(*each, Basis("none")) for each in fits]
+                inferred = infer(computed, self.run.quiet())
+            where = {**subset, "group": place.label, "filter": place.filter, "n": int(place.inside.sum())}
+            for each, inference in zip(computed, inferred, strict=True):
+                yield each.metric.result(each.value, where, replace(inference, verdict="none"))

@@ -1,0 +1,63 @@
+"""The columns on which errors depend: which are tried, and which are chosen."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.distributions import Gaussian
+from calcheck.predictions import Predictions
+from calcheck.recalibration.methods import FitOptions, fit_bias, fit_local
+from calcheck.recalibration.selection import _largest_p, usable_columns
+from tests.helpers.simulations import band, sets
+
+MANY = sets(400, 80)
+LEVEL = 0.02
+COLUMNS = ("std", "mean", "temp", "hum", "site")
+
+
+def forecasts(seed, n=500, factor=1.0):
+    """Return right predictions, but where temp exceeds 30: there, errors are larger by a factor."""
+    rng = np.random.default_rng(seed)
+    temp, hum, site = rng.uniform(0, 40, n), rng.uniform(size=n), rng.choice(list("abc"), n)
+    mean, std = rng.normal(size=n), np.exp(0.3 * rng.normal(size=n))
+    y = mean + std * rng.normal(size=n) * np.where(temp > 30, factor, 1)
+    return Predictions(y=y, predictive=Gaussian(mean, std), columns={"temp": temp, "hum": hum, "site": site})
+
+
+@pytest.mark.parametrize(("statistic", "level"), [(9.84, 0.05), (13.01, 0.01)])
+def test_the_largest_statistic_over_all_cuts_has_the_level_of_the_table(statistic, level):
+    """Andrews (2003), "Tests for parameter instability: a corrigendum", Table I, one parameter, 5 % at each end."""
+    assert_allclose(_largest_p(math.sqrt(statistic), 10**9), level, rtol=0.25)
+    assert_allclose(_largest_p(math.sqrt(statistic), 1), math.erfc(math.sqrt(statistic / 2)), rtol=1e-9)  # One cut
+
+
+@pytest.mark.parametrize("fit", [fit_local, fit_bias])
+def test_no_column_is_chosen_where_errors_depend_on_none(fit):
+    options = FitOptions(by=COLUMNS, selects=True)
+    chosen = sum(bool(getattr(fit(forecasts(seed), options), "features", ())) for seed in range(MANY))
+    assert chosen <= band(MANY, LEVEL)[1]
+
+
+def test_the_column_and_the_limit_of_larger_errors_are_found():
+    step = fit_local(forecasts(1, 1000, 2.0), FitOptions(by=COLUMNS, selects=True))
+    (feature,) = step.features
+    assert (feature.column, feature.kind) == ("temp", "step")
+    assert abs(feature.knots[0] - 30) < 1
+    assert_allclose(np.exp(step.coefficients[1] / 2), 2, rtol=0.15)
+
+
+def test_names_of_rows_constants_gaps_and_errors_are_no_columns_of_a_correction():
+    rows = forecasts(2)
+    error = rows.y - rows.predictive.loc
+    further = {
+        "name": np.array([f"row {place}" for place in range(500)]),
+        "same": np.ones(500),
+        "gap": np.where(np.arange(500) == 3, np.nan, 1.0 * np.arange(500)),
+        "off": np.abs(error) + 0.01,
+        "truth": 2 * rows.y + 1,
+        "day": np.datetime64("2026-01-01") + np.arange(500),
+    }
+    rows = Predictions(y=rows.y, predictive=rows.predictive, columns={**rows.columns, **further})
+    assert usable_columns(rows, list(rows.columns)) == (*COLUMNS, "day")
