@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from calcheck.conclusion import Key, combine
 from calcheck.conclusion.decision import Estimate
 from calcheck.conclusion.effects import correlation_text
@@ -30,6 +32,7 @@ from calcheck.metrics.base import Metric
 from calcheck.predictions import MappedSource, Predictions, Source
 from calcheck.reports import Report, Skipped, rejects
 from calcheck.reports.conclusion import Conclusion, Effect
+from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
     from calcheck.new_inputs.transfer import Transferred
@@ -44,6 +47,7 @@ class NewInputsRequest:
     """New inputs for which the answer is asked, too."""
 
     new: NewRows
+    label: int = 0  # Number of new rows to choose, whose targets would help most
     take: "Callable[[Predictions, Transferred], None] | None" = None  # Takes the new rows and their results
 
 
@@ -116,10 +120,14 @@ def _with_new_inputs(
         rows,
         new,
         run=run,
+        label=on.label,
+        labelled=None if on.new.labelled is None else on.new.labelled.predictions(),
         tolerance=answer.tolerance,
         level=answer.level_of(rows),
         names=names,
     )
+    if on.label:
+        found.columns["label_rank"] = _ranks(found.conclusion.label, new)
     if on.take is not None:
         on.take(new, found)
     at, conclusion = found.conclusion, report.conclusion or Conclusion(answer="not-shown", effects=())
@@ -127,6 +135,14 @@ def _with_new_inputs(
         at = replace(at, answer="not-shown", qualifiers=(), rows_needed=None, effects=conclusion.effects)
     files = (*report.input.files, *(replace(each, role="new_inputs") for each in files))
     return replace(report, input=replace(report.input, files=files), conclusion=replace(conclusion, on=at))
+
+
+def _ranks(chosen: Sequence[int], rows: Predictions) -> AnyArray:
+    """Return the place of each row among chosen row numbers, (n,), from 1; None for rows that are not chosen."""
+    places = {number: place for place, number in enumerate(chosen, 1)}
+    ranks = np.empty(len(rows), dtype=object)
+    ranks[:] = [places.get(number) for number in rows.row_numbers().tolist()]
+    return ranks
 
 
 def _combined(request: ReportRequest, joint: Evaluated, parts: Mapping[str, Evaluated]) -> Report:

@@ -47,6 +47,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     groups: str | None = None,
     power: bool = False,
     on: Data = None,
+    label: int = 0,
     **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
     """Return a report of metrics on predictions, and the answer whether the uncertainties can be trusted.
@@ -82,6 +83,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     on : path, DataFrame, table or array-like (m, d), optional
         New inputs, for which ``conclusion.on`` has the answer, and ``rows("on")`` the results. Predictions and targets
         there are used, too.
+    label : int
+        Number of rows of ``on`` to choose, whose targets would make the answer most certain.
     weights : str, optional
         Column of sampling weights of all means. Metrics without a weighted form are skipped unless they are named.
     seed : int
@@ -144,7 +147,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         found = outputs.evaluate_outputs(
             source,
             chosen,
-            on=None if on is None else request.new_inputs(on, source),
+            on=None if on is None and not label else request.new_inputs(on, source),
             run=replace(run, curves=pictures, curves_by=columns),
             sinks=sinks,
             at=points,

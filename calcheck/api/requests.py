@@ -126,7 +126,9 @@ class KeywordRequest(Request):
 
     def new_inputs(self, data: Any, source: Source) -> NewInputsRequest:
         """Return the new inputs for which the answer is asked."""
-        for name in sorted(NewInputsOptions.contradicting):
+        given = {"label": self.data("label"), **({} if data is None else {"on": "on"})}
+        stated = arguments.options_from(NewInputsOptions, given)
+        for name in sorted(stated.contradicting):
             if self._options.get(name) is not None:
                 raise OptionError(f"{name} does not apply to new inputs (on): pass only one of them")
         rows = arguments.new_rows(data, source)
@@ -134,7 +136,7 @@ class KeywordRequest(Request):
         def keep(shown: Predictions, found: Transferred) -> None:
             self.rows.append(PointwiseResults("on", found.columns, shown.row_numbers(), rows.source))
 
-        return NewInputsRequest(rows, keep)
+        return NewInputsRequest(rows, stated.label, keep)
 
     def models(self, metrics: Sequence[arguments.AnyMetric], require: Any = None) -> dict[str, list[Model]]:  # noqa: ARG002
         models = self.data("models")

@@ -370,7 +370,7 @@ def _new_inputs(
         if rows is not None:
             rows.new = shown, found
 
-    return NewInputsRequest(read_new_rows(options.on, source), take)
+    return NewInputsRequest(read_new_rows(options.on, source), options.label, take)
 
 
 def _tell_averages(source: FileSource, run: Run, answer: Answer) -> None:

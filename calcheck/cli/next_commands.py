@@ -16,7 +16,7 @@ from calcheck.options import options_of
 if TYPE_CHECKING:
     from calcheck.io.file_source import FileSource
     from calcheck.reports import Report
-    from calcheck.reports.conclusion import Effect, Topic
+    from calcheck.reports.conclusion import Conclusion, Effect, Topic
 
 BY_TOPIC: dict[Topic, tuple[str, ...]] = {
     "size": ("lzms", "stratified-coverage", "coverage"),
@@ -30,6 +30,7 @@ OUTPUT = re.compile(
 HINT = re.compile(r"pass (--(?:target-std|clip|rounded)) ([^\s;]+)")  # How targets were observed, in a notice
 SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
 MOST = 3  # maximum number of commands
+LABELS = 50  # number of new rows to suggest for labels
 FEWEST_ROWS = 30  # minimum number of rows to suggest a recalibration
 MOST_INPUTS = 12  # maximum number of columns to suggest as inputs: with more, the choice is the user's
 
@@ -109,7 +110,7 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     if report.outputs:
         yield from _output_suggestions(report, source)
         return
-    new = _new_inputs(report)
+    yield from _labels(conclusion, new := _new_inputs(report))
     computed = {result.metric for result in report.results}
     effects = {each.topic: each for each in conclusion.effects if each.kind != "bias"}
     wrong = {each.topic for each in conclusion.effects if each.within is False}
@@ -135,6 +136,12 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
 def _new_inputs(report: Report) -> list[str]:
     """Return the option that names the file with new inputs; nothing without one."""
     return [word for each in report.input.files if each.role == "new_inputs" for word in ("--on", each.path)]
+
+
+def _labels(conclusion: Conclusion, new: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the command that says which targets would show the answer at new inputs, if it is not shown."""
+    if new and conclusion.on is not None and conclusion.on.answer == "not-shown" and not conclusion.on.label:
+        yield "evaluate", [*new, "--label", str(LABELS), "--pointwise", "rows.csv"]
 
 
 def _observations(effects: Sequence[Effect]) -> Iterator[tuple[str, list[str]]]:

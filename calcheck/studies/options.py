@@ -175,7 +175,7 @@ class AnswerOptions(ToleranceOptions):
 
 
 @dataclass(frozen=True)
-class NewInputsOptions:
+class NewInputsOptions(NotNegative):
     """Options for the answer about inputs without targets."""
 
     on: str | None = option(
@@ -185,9 +185,18 @@ class NewInputsOptions:
         metavar="FILE",
         common=True,
     )
+    label: int = option(
+        "Number of rows of --on whose targets would make the answer most certain, which --pointwise ranks.", 0
+    )
 
+    not_negative: ClassVar = ("label",)
     contradicting: ClassVar = frozenset({"weights", "cluster", "time", "block"})  # Options of which rows count how much
     exclusive: ClassVar = ((frozenset({"on"}), contradicting),)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.label and self.on is None:
+            raise OptionError("--label chooses rows of new inputs: also pass --on FILE")
 
 
 @dataclass(frozen=True)

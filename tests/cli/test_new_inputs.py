@@ -59,6 +59,20 @@ def test_the_rows_of_the_other_file_are_counted_and_those_far_away_named(evaluat
     assert rows["nearest"].tolist() == np.linalg.norm(scaled, axis=2).argmin(axis=1).tolist()
 
 
+def test_rows_to_label_are_ranked_and_known_targets_compared_with_what_was_foretold(evaluated, frames, files, tmp_path):
+    """Every second new row has a target; the last five are beyond the tested inputs, where nothing is foretold."""
+    old, new = files
+    frames[1].assign(y=frames[1]["y"].where(frames[1].index % 2 == 0)).to_csv(new, index=False)
+    on = evaluated(old, *X, "--on", new, "--label", 3, "--pointwise", tmp_path / "rows.csv")["conclusion"]["on"]
+    assert on["labelled"] == 20
+    rows = pd.read_csv(tmp_path / "rows.csv")
+    assert rows["label_rank"].dropna().sort_values().index.tolist() == on["label"]
+    assert sorted(rows["label_rank"].dropna()) == [1, 2, 3]
+    assert rows["y"].isna().sum() == 20
+    topics = [[each["topic"] for each in on[name] if each["value"] is not None] for name in ("foretold", "observed")]
+    assert topics[0][:2] == topics[1][:2] == ["size", "bias"]
+
+
 def test_new_rows_are_read_from_one_file_or_several(evaluated, frames, files, tmp_path):
     old, _ = files
     for place in range(2):
@@ -68,8 +82,8 @@ def test_new_rows_are_read_from_one_file_or_several(evaluated, frames, files, tm
 
 
 def test_an_embedding_is_compared_with_that_of_the_other_file(evaluated, frames, tmp_path):
-    for frame, name in zip(frames, ("old", "new"), strict=True):
-        frame[["y", "mean", "std"]].assign(embedding=frame[["a", "b"]].to_numpy().tolist()).to_parquet(tmp_path / name)
+    for frame, name, known in zip(frames, ("old", "new"), (["y", "mean", "std"], []), strict=True):
+        frame[known].assign(embedding=frame[["a", "b"]].to_numpy().tolist()).to_parquet(tmp_path / name)
     np.save(tmp_path / "new.npy", frames[1][["a", "b"]].to_numpy())
     for name in ("new", "new.npy"):
         on = evaluated(tmp_path / "old", "--input-format", "parquet", "--on", tmp_path / name)["conclusion"]["on"]
@@ -121,6 +135,7 @@ def test_the_check_has_a_gate_for_each_answer(calcheck, files):
         ((*X, "--time", "a"), "--time does not apply to new inputs (--on)"),
         ((*X, "--cluster", "a"), "--cluster does not apply to new inputs (--on)"),
         ((*X, "--by", "a"), "--on does not apply to groups (--by)"),
+        ((*X, "--label", "-1"), "--label must be >= 0"),
         ((*X, "--save-state", "a.state"), "--on needs all rows in memory"),
     ],
 )
@@ -132,6 +147,7 @@ def test_new_rows_without_the_inputs_are_refused(calcheck, files, tmp_path):
     pd.DataFrame({"a": [1.0]}).to_csv(tmp_path / "other.csv", index=False)
     refused = calcheck("evaluate", files[0], *X, "--on", tmp_path / "other.csv").refused()
     assert "other.csv: there is no column 'b' for the inputs" in refused
+    assert "also pass --on FILE" in calcheck("evaluate", files[0], "--label", 5).refused()
     assert "there is no file" in calcheck("evaluate", files[0], *X, "--on", tmp_path / "none.csv").refused()
 
 

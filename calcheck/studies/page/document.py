@@ -437,7 +437,7 @@ def _shown(
 ) -> NewRowsShown:
     """Return what a page shows of new rows."""
     places = maps.positions_of(new, rows, inputs, x, y)
-    return NewRowsShown(found.columns["beyond"], found.columns["distance"], None, places)
+    return NewRowsShown(found.columns["beyond"], found.columns["distance"], found.tested_distances, places)
 
 
 class EvaluatedRows:
