@@ -377,6 +377,12 @@ class BinnedMetric(Metric["Binning"]):
             warnings=binning.bin_warnings(fit, sums),
         )
 
+    def quick_statistic(self, fit: Binning, source: Source, run: Run) -> float:  # noqa: ARG002 - not random
+        """Return the value, without the details of the bins."""
+        rows = source.predictions()
+        sums = binning.sums_by_bin(self.bin_terms(rows, fit), fit)
+        return float(self.value(groups.Means({name: each / len(rows) for name, each in sums.items()}, len(rows))))
+
     def curves(self, shown: CurveData[Binning]) -> tuple[Curve, ...]:
         """Return the observed spread against the predicted one, with its intervals, and the predicted spreads."""
         data = shown.source.predictions()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,10 @@ from calcheck.typing import AnyArray, Indices, Mask, Values
 PART = 1 << 16  # Values per block, which fit in the processor cache
 DRAWS_AHEAD = 1 << 17  # Row draws per block; the next block is drawn while this one is counted
 CROWDED = 16  # Minimum rows per class for which multinomial class counts are faster than row draws
+MANY = 1000  # Minimum rows per class for which its products are added without being stored
 CELLS = 1 << 12
+POISSON_ROWS = 50_000  # Minimum rows for which resamples are Poisson counts, faster and alike but for their number
+CHUNK = 128  # Consecutive groups that are summed together unless a share of the rows ends among them
 
 
 class Means(dict[str, "NDArray[np.float64]"]):
@@ -58,11 +61,20 @@ class Groups:
         """Return the sums of values (n,), or the counts of rows, by class, (c,), computed in blocks of rows."""
         if self.label is None:
             return np.ones(self.classes) if values is None else values
+        if values is None:
+            return self._sizes
         sums, block = np.zeros(self.classes), max(block, self.classes)
         for start in range(0, len(self.label), block):  # numpy copies labels of narrow types
             rows = slice(start, start + block)
-            sums += np.bincount(self.label[rows], None if values is None else values[rows], self.classes)
+            sums += np.bincount(self.label[rows], values[rows], self.classes)
         return sums
+
+    @cached_property
+    def _sizes(self) -> Values:
+        """The number of rows of each class, (c,), which cannot be written to."""
+        found = self.counts.astype(np.float64)
+        found.flags.writeable = False
+        return found
 
     def membership(self) -> Values:
         """Return the share of a row of each class in each group, (c, k)."""
@@ -74,11 +86,18 @@ class Groups:
             return np.cumsum(sums, axis=-1)[..., :-1]
         return sums if self.shares is None else sums @ self.shares
 
-    def weighted_sums(self, weighted: Values) -> Values:
-        """Return the sums by group (b, k) of weighted values (b, n), whose rows are in the order of :attr:`order`."""
+    def weighted_sums(self, weights: Values, values: Values | None = None) -> Values:
+        """Return the sums by group (b, k) of values (n,) by weights (b, n), both in the order of :attr:`order`."""
+        if values is not None and self.label is not None and weights.shape[1] >= max(POISSON_ROWS, MANY * self.classes):
+            starts, present = self._runs
+            sums = np.zeros((len(weights), self.classes))
+            for number, start, stop in zip(present, starts, [*starts[1:], len(values)], strict=True):
+                sums[:, number] = weights[:, start:stop] @ values[start:stop]
+            return self.of_classes(sums)
+        weighted = weights if values is None else weights * values
         if self.label is not None:
             starts, present = self._runs
-            if len(present) < weighted.shape[1]:  # Otherwise each row is a separate class
+            if len(present) < weights.shape[1]:  # Otherwise each row is a separate class
                 weighted = np.add.reduceat(weighted, starts, axis=1)
             if len(present) < self.classes:
                 sums = np.zeros((len(weighted), self.classes))
@@ -221,8 +240,8 @@ class CutTieGroups(Groups):
     def _each(self) -> TieGroups:
         return TieGroups(self.values)
 
-    def weighted_sums(self, weighted: Values) -> Values:
-        return self._each.weighted_sums(weighted)
+    def weighted_sums(self, weights: Values, values: Values | None = None) -> Values:
+        return self._each.weighted_sums(weights, values)
 
     @property
     def classes(self) -> int:
@@ -280,17 +299,16 @@ class Averages:
         }
         return Means(means, self.n)
 
-    def weighted(self, weights: Values, *, sums: Values | None = None) -> Means:
+    def weighted(self, weights: AnyArray, *, sums: Values | None = None) -> Means:
         """Return weighted means; weights with known sums are counts of rows. Shapes: weights (b, n), sums (b,)."""
         total = weights.sum(axis=1) if sums is None else sums
         plain = [name for name, term in self.terms.items() if term.groups is None]
         means = zip(plain, (weights @ self.columns).T / total, strict=True) if plain else ()
         found = Means(dict(means), self.n)
-        narrow = weights if sums is None else weights.astype(np.uint16)  # counts, which fit the processor cache
         for groups, columns in self._sorted.items():
-            ordered = groups.sort(narrow).astype(np.float64, copy=False)
+            ordered = groups.sort(weights).astype(np.float64, copy=False)
             for name, values in columns.items():
-                found[name] = groups.weighted_sums(ordered if values is None else ordered * values) / total[:, None]
+                found[name] = groups.weighted_sums(ordered, values) / total[:, None]
         return found
 
     @cached_property
@@ -314,8 +332,8 @@ class Averages:
         if (groups := self._classes_only()) is not None:
             drawn = rng.multinomial(self.n, groups.counts / self.n, resamples) / self.n
             return Means(dict.fromkeys(self.terms, groups.of_classes(drawn)), self.n)
-        sums = np.full(resamples, float(self.n))
-        return self.weighted(resampled_weights(self.n, resamples, rng), sums=sums)
+        weights = resampled_weights(self.n, resamples, rng)
+        return self.weighted(weights, sums=weights.sum(axis=1, dtype=np.float64))
 
     @property
     def counts_classes(self) -> bool:
@@ -331,9 +349,16 @@ class Averages:
         return groups
 
 
-def resampled_weights(n: int, resamples: int, rng: Generator) -> Values:
-    """Return how often n draws with replacement select each of n rows, (resamples, n)."""
-    weights = np.empty((resamples, n))
+def resampled_weights(n: int, resamples: int, rng: Generator) -> NDArray[np.unsignedinteger[Any]]:
+    """Return how often each of n rows is selected, (resamples, n): by n draws with replacement, of many rows by some n.
+
+    Source of Poisson counts: Hanley, MacGibbon (2006), "Creating non-parametric bootstrap samples using Poisson
+    frequencies".
+    """
+    if n >= POISSON_ROWS:
+        drawn = np.frombuffer(rng.bytes(2 * resamples * n), "<u2")
+        return _poisson_counts().take(drawn).reshape(resamples, n)
+    weights = np.empty((resamples, n), np.uint16)
     step = max(1, DRAWS_AHEAD // n)
     blocks = [weights[start : start + step] for start in range(0, resamples, step)]
     for block, drawn in zip(blocks, map_ahead(lambda each: rng.integers(0, n, each.shape), blocks), strict=True):
@@ -342,16 +367,33 @@ def resampled_weights(n: int, resamples: int, rng: Generator) -> Values:
     return weights
 
 
+@cache
+def _poisson_counts() -> NDArray[np.uint8]:
+    """Return the quantiles of the Poisson distribution with mean 1 in the middles of 2^16 cells, (2^16,)."""
+    masses = np.exp(-1) / np.cumprod(np.maximum(np.arange(CROWDED), 1))
+    return np.searchsorted(np.cumsum(masses), (np.arange(1 << 16) + 0.5) / (1 << 16)).astype(np.uint8)
+
+
 def cumulative_at(shares: Values, rows: Values, values: Values) -> Values:
     """Return the sums (..., s) of values (..., k) over the first shares (s,) of rows; a group is cut in proportion."""
     found = np.empty((*rows.shape[:-1], len(shares)))
     for line in np.ndindex(rows.shape[:-1]):
-        counted, summed = np.cumsum(rows[line]), np.cumsum(values[line])
+        own = _near(shares, rows[line], values[line]) if rows.shape[-1] > PART else (rows[line], values[line])
+        counted, summed = (np.cumsum(each) for each in own)
         at = np.minimum(np.searchsorted(counted, shares), len(counted) - 1)
-        beyond, size = counted[at] - shares, rows[line][at]
+        beyond, size = counted[at] - shares, own[0][at]
         cut = np.divide(beyond, size, out=np.ones(len(at)), where=size > 0).clip(0)
-        found[line] = summed[at] - values[line][at] * cut
+        found[line] = summed[at] - own[1][at] * cut
     return found
+
+
+def _near(shares: Values, rows: Values, values: Values) -> tuple[Values, Values]:
+    """Return rows and values (k,) with the groups summed in chunks, but for the chunks in which a share is reached."""
+    starts = np.arange(0, len(rows), CHUNK)
+    chunk = np.searchsorted(np.cumsum(np.add.reduceat(rows, starts)), shares).clip(0, len(starts) - 1)
+    single = (starts[np.unique(chunk)][:, None] + np.arange(1, CHUNK)).ravel()
+    starts = np.sort(np.concatenate([starts, single[single < len(rows)]]))
+    return np.add.reduceat(rows, starts), np.add.reduceat(values, starts)
 
 
 def digitize(

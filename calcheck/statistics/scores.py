@@ -1,6 +1,7 @@
 """Scores of quantiles, masses and densities."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
+from calcheck.distributions.continuous import LocationScale
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.statistics.groups import PART
@@ -17,6 +19,7 @@ from calcheck.typing import Indices, Mask, Values
 Pairs = tuple[tuple[float, float], ...]
 MAX_CACHED = 1 << 24  # Maximum number of cached quantiles: 128 MiB
 NODES = 64  # Of the quadrature for masses in the tails
+FAR = 1e300  # A z-score beyond all
 SMALL = 1e-6  # Mass below which the difference of distribution functions loses digits
 
 
@@ -110,6 +113,8 @@ def interval_score_parts(predictive: Predictive, y: Values, levels: Sequence[flo
 
 def _distances(predictive: Predictive, y: Values, pairs: Pairs) -> Values:
     """Return the sums over intervals of the distances to targets below and above them, (2, n)."""
+    if isinstance(predictive, LocationScale) and predictive.has_standard_form:
+        return np.stack([predictive.map_batches(partial(_standard_distance, y, pairs, side)) for side in (-1, 1)])
     found = np.zeros((2, len(y)))
     for rows, limits in _quantiles_by_batch(predictive, tuple(chain(*pairs))):
         for low, high in pairs:
@@ -117,6 +122,16 @@ def _distances(predictive: Predictive, y: Values, pairs: Pairs) -> Values:
                 np.maximum(distance, 0, out=distance)
                 total[rows] += distance / 2 if low == high else distance
     return found
+
+
+def _standard_distance(y: Values, pairs: Pairs, side: int, part: LocationScale, rows: slice) -> Values:
+    """Return the sums of the distances to targets on one side of intervals, (n,): piecewise linear in the z-score."""
+    limits = np.array([side * float(part.standard_quantile(pair[side > 0])) for pair in reversed(pairs)])
+    shares = np.array([0.5 if low == high else 1.0 for low, high in reversed(pairs)])
+    ends = np.append(limits, FAR)
+    distances = np.maximum(ends[:, None] - limits, 0) @ shares
+    with np.errstate(over="ignore"):  # for absurd targets and scales
+        return np.asarray(np.interp(side * part.standardize(y[rows]), ends, distances) * part.scale)
 
 
 @cached

@@ -10,12 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import poisson
 
 from calcheck import METRICS, InMemory, Predictions, read
 from calcheck.distributions import Gaussian, continuous
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.statistics.groups import Averages, CutTieGroups, Groups, MeanTerm, TieGroups, cumulative_at, digitize
+from calcheck.statistics.groups import (
+    Averages,
+    CutTieGroups,
+    Groups,
+    MeanTerm,
+    TieGroups,
+    cumulative_at,
+    digitize,
+    resampled_weights,
+)
 from calcheck.statistics.pit import cramer_von_mises, distance_of_sorted, distribution
 from calcheck.statistics.zscores import median
 from tests.helpers.families import cauchy, gaussian, laplace, student_t
@@ -211,3 +221,31 @@ def test_replicates_share_the_intervals_of_each_batch(monkeypatch):
     )
     evaluate(InMemory(rows), [METRICS["interval-score"](level=0.8)], run=Run(resamples=0, replicates=19))
     assert_allclose(sorted(asked), [0.1] * 3 + [0.9] * 3)
+
+
+def test_resamples_of_many_rows_are_poisson_counts():
+    """Shares of rows that are selected k times are those of the Poisson distribution, within five standard errors."""
+    weights = resampled_weights(100_000, 4, np.random.default_rng(0))
+    shares = np.bincount(weights.ravel(), minlength=5)[:5] / weights.size
+    assert_allclose(shares, poisson.pmf(np.arange(5), 1), atol=5 * 0.5 / np.sqrt(weights.size))
+    means = Averages({"x": MeanTerm(np.arange(100_000.0))}, 100_000).resampled(200, np.random.default_rng(1))["x"]
+    assert_allclose(means.std(), 1e5 / np.sqrt(12 * 1e5), rtol=5 / np.sqrt(2 * 200))
+
+
+def test_sums_of_many_groups_up_to_a_share_are_those_of_all_groups_before_it():
+    rng, n = np.random.default_rng(0), 100_003
+    rows, values, shares = rng.poisson(1, n) / n, rng.normal(size=n), np.array([0.0, 0.123, 0.5, 0.98])
+    ends = np.searchsorted(np.cumsum(rows), shares)
+    expected = [
+        values[:end].sum() + values[end] * (share - rows[:end].sum()) / rows[end] if share else 0.0
+        for end, share in zip(ends, shares, strict=True)
+    ]
+    assert_allclose(cumulative_at(shares, rows, values), expected, atol=1e-9)
+
+
+def test_weighted_sums_of_large_groups_are_those_of_their_rows():
+    rng, n = np.random.default_rng(0), 60_000
+    label, values, weights = rng.integers(0, 4, n), rng.normal(size=n), rng.poisson(1, (2, n)).astype(np.uint8)
+    found = Averages({"x": MeanTerm(values, Groups(label, 5))}, n).weighted(weights)["x"]
+    expected = [np.bincount(label, each * values, 5) / each.sum() for each in weights]
+    assert_allclose(found, expected, rtol=1e-10, atol=1e-15)
