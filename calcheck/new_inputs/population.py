@@ -106,11 +106,8 @@ class Population:
             factor.value(robust, low) if low > 0 else 0.0,
             factor.value(robust, high) if high < 1 else math.inf,
         )
-        reached = factor.excess(robust, 1.0)
-        miss = float(robust @ reached)
-        spread = self.standard_error(reached)
-        p = float(2 * sc.ndtr(-abs(miss) / spread)) if spread > 0 else 1.0
-        return Estimate("size", value, min(ends[0], value), max(ends[1], value), p)
+        share = level + float(robust @ factor.excess(robust, 1.0))
+        return Estimate("size", value, min(ends[0], value), max(ends[1], value), binomial_p(share, rows, level))
 
     def coverage(self, level: float) -> float:
         """Return the expected share of targets inside the intervals of a level."""
@@ -160,6 +157,14 @@ class Population:
         outputs = self._components - mean
         place = int(self.regression.covariances(outputs[:, None]).sharpest[0])
         return local_error.factors((self.regression.predict_others(x, outputs, place) + mean) / self._resolution)
+
+
+def binomial_p(share: float, n: float, level: float) -> float:
+    """Return the two-sided p-value of a share of n rows, if that of all is the level."""
+    k = n * min(max(share, 0.0), 1.0)
+    at_most = float(sc.betainc(n - k, k + 1, 1 - level)) if k < n else 1.0
+    at_least = float(sc.betainc(k, n - k + 1, level)) if k > 0 else 1.0
+    return min(1.0, 2 * min(at_most, at_least))
 
 
 def _squared_shifts(weights: Values, tested: Values, new: Values) -> Values:

@@ -16,6 +16,7 @@ FEWEST_EFFECTIVE = 30  # Fewest tested rows that count, for a statement about th
 # Distance of the means of weighted tested rows from those of new ones, in standard deviations and relative to that
 # without weights, up to which they stand for each other
 MOST_SHIFT, MOST_LEFT = 0.3, 0.5
+MIDDLE = 0.5  # Level of the intervals of which few rows show most
 NO_MATCH = "the tested inputs cannot stand for the new ones"
 
 
@@ -47,7 +48,9 @@ def _nothing(reason: str) -> dict[str, Any]:
 
 def _stated(found: Population, terms: Terms) -> dict[str, Any]:
     factors = {level: found.factor(level, terms.tail) for level in stated_levels(found.rows, terms.level)}
-    estimates = _adjusted([factors[terms.level], found.bias(terms.tail), found.local(terms.tail)])
+    tests = [factors[level].p or 0.0 for level in factors if level in (MIDDLE, terms.level)]
+    size = factors[terms.level]._replace(p=min(1.0, len(tests) * min(tests)))
+    estimates = _adjusted([size, found.bias(terms.tail), found.local(terms.tail)])
     others = [each._replace(topic="shape", p=None) for level, each in factors.items() if level != terms.level]
     n, alpha = len(found.rows), terms.tail
     decision = decide(estimates, n=n, tolerance=terms.tolerance, others=others, alpha=alpha)

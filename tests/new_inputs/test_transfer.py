@@ -8,6 +8,7 @@ import pytest
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError
 from calcheck.execution.run import RowDependence, Run
+from calcheck.new_inputs.population import binomial_p
 from calcheck.new_inputs.transfer import transfer
 from calcheck.predictions import Predictions
 
@@ -94,6 +95,13 @@ def test_new_rows_with_targets_are_foretold_and_make_the_interval_narrower():
     assert max(foretold.low, observed.low) < min(foretold.high, observed.high)
     widths = [np.log(each.effects[0].high / each.effects[0].low) for each in (before, after)]
     assert widths[1] < 0.8 * widths[0]
+
+
+def test_p_of_a_share_is_binomial():
+    """Of 10 rows, all are inside with .9^10 = .3487, and up to 9 of them with .6513, at least 9 with .7361."""
+    assert binomial_p(1.0, 10.0, 0.9) == pytest.approx(2 * 0.9**10)
+    assert binomial_p(0.9, 10.0, 0.9) == 1
+    assert binomial_p(0.0, 10.0, 0.9) == pytest.approx(2 * 0.1**10)
 
 
 @pytest.mark.parametrize(("n", "columns", "message"), [(10, 2, "too few"), (50, 3, "have 2 inputs, the tested ones 3")])
