@@ -34,8 +34,8 @@ class Order:
 
     def quantile(self, weights: Values, level: float) -> float:
         """Return the first number up to which the weights (n,) sum up to a level; some may be negative."""
-        shares = np.maximum.accumulate(np.cumsum(weights[self.order]))
-        place = np.searchsorted(shares, level * shares[-1] * (1 - width.ROUNDING))
+        sums = np.cumsum(weights[self.order])
+        place = np.searchsorted(np.maximum.accumulate(sums), level * sums[-1] * (1 - width.ROUNDING))
         return float(self.values[min(int(place), len(self.values) - 1)])
 
     def in_rows(self) -> Values:

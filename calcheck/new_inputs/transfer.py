@@ -30,7 +30,9 @@ class Transferred:
     """What the tested rows say about new inputs."""
 
     conclusion: NewInputs
-    columns: dict[str, AnyArray]  # What is known about each new row, (m,) each, by name
+    # What is known about each new row, (m,) each: its distance to the tested rows, the nearest of them (-1
+    # if that is a new row with a target), its conformal p-value, whether it lies beyond, and its local factor, else NaN
+    columns: dict[str, AnyArray]
     tested_distances: Values  # (n,), distances of tested rows to others, in ascending order
     weights: Values  # (n,), the density ratio at each tested row; 0 for those that were not sampled
 
@@ -100,7 +102,7 @@ def transfer(
         conclusion = replace(conclusion, labelled=len(labelled), **sample.compared(rows, labelled, terms))
     columns = {
         "distance": beyond.distance,
-        "nearest": np.where(beyond.nearest < len(rows), beyond.nearest, -1),
+        "nearest": np.append(rows.row_numbers(), np.full(len(tested) - len(rows), -1))[beyond.nearest],
         "p_value": beyond.p,
         "beyond": beyond.rows,
         "local_factor": _local_factors(found, new.lazy_inputs(), beyond, scaling),

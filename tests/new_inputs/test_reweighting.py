@@ -73,9 +73,9 @@ def test_weights_are_equal_if_the_ratio_and_the_regression_are_constant(found):
 
 
 def test_a_weighted_quantile_is_where_shares_reach_the_level_for_the_first_time():
-    """Shares are .5, .3, 1: the second weight is negative."""
-    order = Order.from_values(np.array([3.0, 1.0, 2.0]))
-    weights = np.array([0.7, 0.5, -0.2])
+    """Shares are .5, .3, 1.2, 1: the second and the last weight are negative."""
+    order = Order.from_values(np.array([3.0, 1.0, 2.0, 4.0]))
+    weights = np.array([0.9, 0.5, -0.2, -0.2])
     assert [order.quantile(weights, level) for level in (0.4, 0.5, 0.51, 1.0)] == [1.0, 1.0, 3.0, 3.0]
 
 
