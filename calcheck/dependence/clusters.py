@@ -24,6 +24,7 @@ FEWEST_FREEDOM = 2.0  # Minimum degrees of freedom of influences with a large ku
 FEW = 20  # Fewer clusters are warned of
 MOST = 2_000  # More clusters would not improve the precision, and are joined
 MOST_LAGS = 5_000  # Autocorrelations of a fitted model that are summed
+TREND, FEWEST_TIMES = 4, 25  # Cosines of a trend, and the minimum number of times for each
 EPSILON = 1e-15  # Autocorrelations below this have vanished
 MOST_INFLATION = 2.0  # Maximum correction for the dependence of neighboring blocks
 FEWEST_BLOCKS = 6  # Minimum number of blocks whose length is chosen from the data
@@ -130,7 +131,7 @@ class Autoregression:
         299-342.
         """
         covariances = autocovariances(series)
-        coefficients, tests = _coefficients(covariances)
+        coefficients, tests, _ = _coefficients(covariances)
         if not len(coefficients):
             return cls(1.0, 0.0)
         correlations = _correlations(coefficients, covariances, min(MOST_LAGS, 5 * len(series)))
@@ -146,13 +147,19 @@ def autocovariances(series: Values) -> Values:
     return np.asarray(np.fft.irfft(spectrum)[: len(away)] / len(away))
 
 
-def _coefficients(covariances: Values) -> tuple[Values, tuple[tuple[float, float, float], ...]]:
-    """Return the autoregression with the smallest criterion, (p,), by Levinson's recursion, and its test."""
+def _coefficients(
+    covariances: Values, removed: int = 0
+) -> tuple[Values, tuple[tuple[float, float, float], ...], float]:
+    """Return the autoregression with the smallest criterion, (p,), by Levinson's recursion, its test, and criterion.
+
+    The criterion counts the removed coefficients of a trend, too.
+    """
     n, best, coefficients = len(covariances), np.zeros(0), np.zeros(0)
     variance, ratio = covariances[0], 0.0
     if not variance > 0:
-        return best, ()
-    smallest, orders = n * np.log(variance), min(int(10 * np.log10(n)), n - 3)
+        return best, (), -np.inf
+    smallest = n * np.log(variance) + 2 * removed * n / max(1, n - removed - 2)
+    orders = min(int(10 * np.log10(n)), n - removed - 3)
     for order in range(1, orders + 1):
         expected = coefficients @ covariances[order - 1 : 0 : -1]
         partial = (covariances[order] - expected) / variance
@@ -160,11 +167,28 @@ def _coefficients(covariances: Values) -> tuple[Values, tuple[tuple[float, float
         variance *= 1 - partial**2
         if not variance > 0:
             break
-        criterion = n * np.log(variance) + 2 * order * n / (n - order - 2)
+        criterion = n * np.log(variance) + 2 * (order + removed) * n / (n - order - removed - 2)
         if criterion < smallest:
             smallest, best = criterion, coefficients
             ratio = n * np.log(covariances[0] / variance)
-    return best, ((orders, len(best), ratio),)
+    return best, ((orders, len(best), ratio),), smallest
+
+
+def without_trend(totals: Values, counts: Indices) -> Values:
+    """Return totals by time (t,) of counted rows without the trend of their means, if there seems to be one.
+
+    A change of the model's errors looks like the autocorrelations of a series that returns slowly to its mean. The
+    trend is a sum of TREND cosines, and is removed if the autoregression of the rest has a smaller corrected Akaike
+    criterion, with the trend's coefficients counted.
+    """
+    n = len(totals)
+    if n < TREND * FEWEST_TIMES:
+        return totals
+    phases = np.pi * (np.arange(n)[:, None] + 0.5) / n
+    trend = np.cos(phases * np.arange(TREND + 1)) * counts[:, None]
+    rest = totals - trend @ np.linalg.lstsq(trend, totals)[0]
+    criteria = [_coefficients(autocovariances(each), size)[2] for each, size in ((totals, 0), (rest, TREND))]
+    return rest if criteria[1] < criteria[0] else totals
 
 
 def _correlations(coefficients: Values, covariances: Values, lags: int) -> Values:
@@ -265,7 +289,7 @@ def _blocks(rows: Predictions, time: str | None, length: int | None) -> Clusters
     """
     place = time_labels(rows, time)
     count = int(place.max()) + 1
-    memory = series_dependence(dependence_scores(rows), place).memory
+    memory = series_memory(dependence_scores(rows), place)
     wanted = max(1.0, np.sqrt(memory * count)) if length is None else float(length)
     blocks = min(max(round(count / wanted), FEWEST_BLOCKS if length is None else 0), MOST)
     if not FEWEST <= blocks <= count:
@@ -291,6 +315,12 @@ def _raise_too_few(time: str | None, length: int | None, count: int) -> None:
     where = "the file has" if time is None else f"column {time!r} has"
     unit = "rows" if time is None else "different times"
     raise DataError(f"{where} {count} {unit}: at least {FEWEST_BLOCKS} are needed to measure their dependence")
+
+
+def series_memory(scores: Values, place: Indices) -> float:
+    """Return the longest memory of the totals by time, (n,), of scores (n, k), about their trends."""
+    counts, totals = np.bincount(place), [np.bincount(place, column).astype(np.float64) for column in scores.T]
+    return max(Autoregression.fit(without_trend(each, counts)).memory for each in totals)
 
 
 def series_dependence(scores: Values, place: Indices) -> Autoregression:

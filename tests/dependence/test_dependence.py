@@ -19,6 +19,8 @@ from calcheck.dependence.clusters import (
     design_effects,
     find_clusters,
     series_dependence,
+    series_memory,
+    without_trend,
 )
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, OptionError
@@ -102,10 +104,32 @@ def test_clusters_of_unequal_sizes_have_fewer_degrees_of_freedom():
 def test_short_blocks_of_a_series_are_corrected_for_what_they_share():
     """The variance between blocks of 20 is too small by the share memory / 20, and by no more than a limit."""
     rows = series(np.random.default_rng(10), 400, 0.7)
-    memory = series_dependence(dependence_scores(rows), np.arange(400)).memory
+    memory = series_memory(dependence_scores(rows), np.arange(400))
     assert memory > 1
     assert find_clusters(rows, RowDependence(block=20)).inflation == pytest.approx(1 / (1 - memory / 20))
     assert find_clusters(rows, RowDependence(block=1)).inflation == MOST_INFLATION
+
+
+@pytest.mark.parametrize("n", [300, 1000])
+def test_a_change_of_the_errors_is_no_dependence(n):
+    """Independent errors twice as large in the last third, with which an autoregression has a long memory."""
+    rng = np.random.default_rng(12)
+    rows = series(rng, n, 0.0)
+    errors = (rows.y - rows.predictive.loc) * np.where(np.arange(n) < 2 * n // 3, 1, 2)
+    rows = replace(rows, y=rows.predictive.loc + errors)
+    assert series_dependence(dependence_scores(rows), np.arange(n)).memory > 1
+    assert series_memory(dependence_scores(rows), np.arange(n)) < 0.3
+    assert len(find_clusters(rows, RowDependence(time="time"))) > 30
+
+
+def test_dependence_is_no_trend():
+    """A trend of four cosines is kept by chance alone: at a penalty of 8, for at most 9 % of white noise."""
+    rng = np.random.default_rng(13)
+    counts = np.ones(300, dtype=int)
+    kept = [without_trend(each, counts) is not each for each in (autoregressive(rng, 300, 0.5) for _ in range(40))]
+    assert sum(kept) <= stats.binom.ppf(0.9999, 40, 0.09)
+    trend = np.cos(np.pi * (np.arange(300) + 0.5) / 300)
+    assert np.abs(without_trend(trend + 1e-3 * rng.normal(size=300), counts)).max() < 0.01
 
 
 @pytest.mark.parametrize(("count", "warned"), [(19, True), (20, False)])
