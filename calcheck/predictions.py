@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calcheck.core.cache import cached
-from calcheck.core.lazy_inputs import Inputs, LazyInputs, load, take
+from calcheck.core.lazy_inputs import Categories, Inputs, LazyInputs, load, take
 from calcheck.core.metric_info import MetricInfo
 from calcheck.core.validation import concat_columns, require_moderate
 from calcheck.distributions import Predictive
@@ -52,6 +52,8 @@ class Predictions:
         Scalar columns of the file by name, (n,) each: shown with pointwise results, not used in computations.
     input_columns : frozenset of str
         Names of those of them that are inputs.
+    categories : tuple of Categories
+        The columns of ``x`` that state the categories of a column of text.
     observation : Observation, optional
         How the targets were observed, if ``predictive`` is of targets before that.
 
@@ -72,6 +74,7 @@ class Predictions:
     row: Indices | None = None
     columns: Mapping[str, AnyArray] = field(default_factory=dict)
     input_columns: frozenset[str] = frozenset()
+    categories: tuple[Categories, ...] = ()
     observation: "Observation | Observations | None" = None
 
     def __post_init__(self) -> None:

@@ -238,7 +238,7 @@ class InteractiveReport(Report):
         settings = {key: self.settings[key] for key in ("seed", "confidence", "replicates")}
         inputs, used = tuple[str, ...](), set[str]()
         if isinstance(held.source, FileSource):
-            inputs, used = held.source.roles.x, held.source.used_columns()
+            inputs, used = held.source.input_names(), held.source.used_columns()
         evaluated, rows = EvaluatedRows(), held.rows()
         for each in self._pointwise:
             evaluated.add(each.metric, rows, RowResults(each.columns))

@@ -392,7 +392,7 @@ def _model(name: str, report: Report, source: FileSource, rows: EvaluatedRows, g
 
     options = build(study_options.PageOptions, given)
     with source.error_names():
-        inputs, used, by = source.roles.x, source.used_columns(), options.plot_by or ()
+        inputs, used, by = source.input_names(), source.used_columns(), options.plot_by or ()
         model = model_report(
             name, report, rows, inputs_and_outputs.make_run(given), inputs=inputs, plot_by=by, used=used
         )

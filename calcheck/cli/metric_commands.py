@@ -136,7 +136,7 @@ def _require_polynomial(metric: Metric[Any], source: FileSource) -> None:
         return
     with source.error_names():
         roles = source.roles
-    default = "rbf" if len(roles.x) == 1 and not roles.has_embedding else "polynomial"
+    default = "rbf" if len(roles.input_names) == 1 and not roles.has_embedding else "polynomial"
     kernel = getattr(metric, "kernel_x", None) or default
     if "polynomial" in (kernel, getattr(metric, "kernel_y", "rbf")):
         return

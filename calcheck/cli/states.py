@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli import inputs_and_outputs
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
-from calcheck.errors import Message, OptionError
+from calcheck.errors import DataError, Message, OptionError
 from calcheck.execution.run import Run
 from calcheck.options import flag_of, group, option, options_of
 from calcheck.studies import options as study_options
@@ -69,6 +69,7 @@ def stream_metrics(
         if given.get(name):
             raise OptionError(f"{flag_of(name)} needs all rows in memory, and streaming keeps none: omit it")
     source = inputs_and_outputs.open_source(file, given, metrics, narrow=False)
+    _require_numbers(options, source)
     reads = [*source.reads(), *([options.settings_from] if options.settings_from else [])]
     _require_writable(given, {"--save-state": options.save_state, "--checkpoint": options.checkpoint}, reads)
     with exclusive(options.save_state) as require_unchanged:
@@ -92,6 +93,17 @@ def stream_metrics(
     if checkpoint is not None:
         checkpoint.remove()
     return report
+
+
+def _require_numbers(options: StateOptions, source: FileSource) -> None:
+    """Raise if states would have columns for the categories of these rows, and those of other rows may differ."""
+    if not (options.save_state or options.settings_from):
+        return
+    with source.error_names():
+        names = [each.column for each in source.roles.categories]
+    if names:
+        msg = f"column {names[0]!r} is text, whose categories may differ between states"
+        raise DataError(f"{msg}: with --save-state, encode it as numbers, e.g. as a column of 0 and 1 for each value")
 
 
 def _checkpoint(

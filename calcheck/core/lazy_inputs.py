@@ -1,8 +1,8 @@
-"""Inputs that are kept on disk and read again on each use."""
+"""Inputs that are kept on disk and read again on each use, and columns of inputs that state categories."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,19 @@ class LazyInputs:
         for place, block in self.blocks():
             full[place] = block
         return full
+
+
+class Categories(NamedTuple):
+    """Columns of inputs that state the category of each row in a column of text: 1 in one of them, 0 in the others."""
+
+    column: str  # Name of the column of text
+    values: tuple[str, ...]  # The categories
+    start: int  # Place of the first of their columns in the inputs
+
+    @property
+    def places(self) -> slice:
+        """The places of their columns."""
+        return slice(self.start, self.start + len(self.values))
 
 
 Inputs: TypeAlias = NDArray[np.floating[Any]] | LazyInputs

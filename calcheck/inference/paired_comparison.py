@@ -409,4 +409,11 @@ def _stacked(pair: ModelPair[InferableMetric]) -> Predictions:
     y = None if first.y is None or second.y is None else np.concatenate([first.y, second.y])
     columns = {name: np.concatenate([each.columns[name] for each in pair.models]) for name in pair.metric.columns()}
     x = None if first.x is None or second.x is None else np.concatenate([first.inputs(), second.inputs()])
-    return Predictions(y=y, predictive=a.join([b]), x=x, has_embedding=first.has_embedding, columns=columns)
+    return Predictions(
+        y=y,
+        predictive=a.join([b]),
+        x=x,
+        has_embedding=first.has_embedding,
+        columns=columns,
+        categories=first.categories,
+    )

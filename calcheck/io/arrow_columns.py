@@ -331,15 +331,34 @@ def _parsed(column: pa.ChunkedArray, name: str) -> Values:
 
 def first_label(column: pa.ChunkedArray) -> str | None:
     """Return the first value of a column of labels; None for a column of numbers or lists, also as text."""
+    column = decoded(column)
     if not is_text(column.type):
         return None
-    present = column.filter(pc.invert(pc.is_in(column.cast(pa.string()), value_set=pa.array([*ABSENT, None]))))
+    present = column.filter(pc.invert(is_absent(column)))
     first = present[0].as_py() if len(present) else "0"
     try:
         _values(first)
     except ValueError:
         return str(first)[:40]
     return None
+
+
+def is_absent(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return which texts stand for a missing value, (n,)."""
+    return pc.is_in(column.cast(pa.string()), value_set=pa.array([*ABSENT, None]))
+
+
+def one_hot(column: pa.ChunkedArray, name: str, categories: Sequence[str]) -> Values:
+    """Return 1 for the category of each row, and 0 for the others, (n, k); NaN if it is missing."""
+    text = key_text(column)
+    places = to_numpy(pc.fill_null(pc.index_in(text, value_set=pa.array(categories, pa.string())), -1))
+    missing = to_numpy(is_absent(text))
+    if (unknown := (places < 0) & ~missing).any():
+        label = text[int(np.argmax(unknown))].as_py()
+        raise DataError(f"column {name!r} has the category {label!r}, and the rows to compare with have none such")
+    found: Values = np.eye(len(categories))[places]
+    found[missing] = np.nan
+    return found
 
 
 def _values(text: str) -> list[float]:

@@ -257,6 +257,7 @@ class Scan:
                 row=None if isinstance(places, range) and not places.start and arrays else as_array(places),
                 columns=columns,
                 input_columns=frozenset((*roles.x, *self.options.input_names)),
+                categories=roles.categories,
             )
         except ValuesError as error:
             raise self._located(error, self.column_names(error.name), places) from error

@@ -100,7 +100,8 @@ class ColumnOptions:
         common=True,
     )
     inputs: str | None = option(
-        "Columns of low-dimensional inputs, instead of an embedding: x1,x2. Default: input_0, input_1, ….",
+        "Columns of low-dimensional inputs, instead of an embedding: x1,x2. A column of text is one of categories. "
+        "Default: input_0, input_1, ….",
         metavar="COLUMNS",
         common=True,
     )

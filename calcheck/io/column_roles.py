@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from calcheck.core.lazy_inputs import Categories
 from calcheck.core.validation import LARGEST, require, require_finite, require_moderate, require_positive
 from calcheck.distributions import Convention, Gaussian, Independent, Predictive, Quantiles, Samples
 from calcheck.distributions.continuous import AssumedGaussian, StudentT
 from calcheck.distributions.quantiles import Intervals
 from calcheck.errors import DataError, ValuesError
-from calcheck.io.arrow_columns import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
+from calcheck.io.arrow_columns import inner_length, is_narrow, is_vector, natural, one_hot, to_floats, to_matrix
 from calcheck.reports import FileRole
 from calcheck.typing import AnyArray, Floats, Values
 
@@ -219,6 +220,14 @@ class Roles:
     keys: tuple[str, ...] = ()  # Columns that identify rows in files of that tool
     unusual: bool = False  # Whether the columns were found by names that are less common, so that reports state them
     observed: ObservationRole | None = None  # How the targets were observed
+    categories: tuple[Categories, ...] = ()  # Columns of text among the inputs
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the columns of `x`; each category of a column of text has one."""
+        values = {each.column: each.values for each in self.categories}
+        named = ([f"{name}={value}" for value in values[name]] if name in values else [name] for name in self.x)
+        return tuple(name for group in named for name in group)
 
     def described_columns(self, place: int | None = None) -> dict[str, str]:
         """Return the column names of each role, for reports: of all targets, or of the one that is used."""
@@ -424,15 +433,15 @@ def _samples(table: pa.Table, names: tuple[str, ...]) -> Floats:
 
 
 def _inputs(table: pa.Table, roles: Roles) -> Floats:
-    """Return the embedding or the inputs, (n, d)."""
-    for name in () if roles.has_embedding else roles.x:
-        if (label := first_label(table[name])) is not None:
-            raise DataError(
-                f"column {name!r} is text, such as {label!r}, and --inputs takes numbers. calcheck slices --columns"
-                f" {','.join(roles.x)} takes text, too; or encode it as numbers, e.g. as one column of 0 and 1 for each"
-                " value"
-            )
-    return _matrix(table, roles.x)
+    """Return the embedding or the inputs, (n, d); a column of text has a column for each category."""
+    if not roles.categories:
+        return _matrix(table, roles.x)
+    values = {each.column: each.values for each in roles.categories}
+    encoded = (
+        one_hot(table[name], name, values[name]) if name in values else to_floats(table[name], name)[:, None]
+        for name in roles.x
+    )
+    return np.concatenate(list(encoded), axis=1)
 
 
 def _columns(table: pa.Table, names: tuple[str, ...]) -> Values:

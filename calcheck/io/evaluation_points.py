@@ -42,7 +42,7 @@ def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None,
         id=options.id if options.id in names else None,
         nan_policy=options.nan_policy,
     )
-    return FileSource(file, columns, contents="inputs", narrow=narrow)
+    return FileSource(file, columns, contents="inputs", narrow=narrow, categories=source.roles.categories)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,13 @@ def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ..
         raise OptionError(msg)
     columns = replace(options, embedding=column) if column or is_external else options
     return FileSource(
-        resolve(path), columns, also=also, dependence=source.dependence, inputs=source.inputs, grouping=source.grouping
+        resolve(path),
+        columns,
+        also=also,
+        dependence=source.dependence,
+        inputs=source.inputs,
+        grouping=source.grouping,
+        categories=source.roles.categories,
     )
 
 

@@ -10,11 +10,22 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from calcheck.core.lazy_inputs import Categories
 from calcheck.errors import DataError, Message, OptionError, listed_columns
 from calcheck.execution.run import available_memory
 from calcheck.io import column_roles, join, role_inference
 from calcheck.io.array_files import ArrayTable
-from calcheck.io.arrow_columns import is_number, is_scalar, is_text, is_vector, key_text, to_numpy
+from calcheck.io.arrow_columns import (
+    first_label,
+    is_absent,
+    is_number,
+    is_scalar,
+    is_text,
+    is_vector,
+    key_text,
+    pc,
+    to_numpy,
+)
 from calcheck.io.batches import Scan, load_all, parts_of, require_no_rerun, require_unique_keys
 from calcheck.io.column_names import SPREADS, ColumnOptions
 from calcheck.io.crossing import Crossing
@@ -27,6 +38,7 @@ from calcheck.predictions import HasInfo, Predictions, Source, first_rows
 from calcheck.reports import FileRole, Input, InputFile
 
 MAX_COLUMNS = 3  # Maximum columns to try
+MAX_CATEGORIES = 30  # Maximum number of different texts in a column of inputs
 
 FIRST_ROWS = 1_000  # Columns that fall among these are not read as possible times
 FAMILY = "dist"  # Column that names the family, in files written by calcheck
@@ -54,6 +66,8 @@ class FileSource(Source):
     inputs: bool = True  # Whether inputs and embeddings are read
     repeated: bool = False  # Whether keys may be repeated
     observed: bool = True  # Whether distributions are those of observed targets, if options say how these were observed
+    # The categories of inputs that are text, of the rows with which these are compared; None for those of the file
+    categories: tuple[Categories, ...] | None = None
     start: int | None = None  # The number of the first row, if this source is one of the `parts` of another
     _passed: Scan | None = field(default=None, init=False)
 
@@ -116,14 +130,43 @@ class FileSource(Source):
             external = self._external_name is not None
             if self.contents in ("sample", "inputs"):
                 targets = self.contents == "sample"
-                return role_inference.find_input_roles(self.columns, self.options, external=external, targets=targets)
+                found = role_inference.find_input_roles(self.columns, self.options, external=external, targets=targets)
+                return self._with_categories(found)
             roles = role_inference.find_roles(
                 self.columns, self._completed(), external=external, dependence=self.dependence
             )
             problem = next(self._missing(roles), None) if self.contents == "all" else None
             if problem:
                 raise DataError(problem)
-            return roles if self.inputs else replace(roles, x=())
+            return self._with_categories(roles) if self.inputs else replace(roles, x=())
+
+    def _with_categories(self, roles: column_roles.Roles) -> column_roles.Roles:
+        """Return roles with the categories of inputs that are text."""
+        if roles.has_embedding or not roles.x:
+            return roles
+        found: list[Categories] = []
+        place = 0
+        for name in roles.x:
+            values = self._categories_of(name)
+            found += [Categories(name, values, place)] if values else []
+            place += max(1, len(values))
+        narrow = tuple(dict.fromkeys([*roles.narrow, *(each.column for each in found)]))
+        return replace(roles, categories=tuple(found), narrow=narrow)
+
+    def _categories_of(self, name: str) -> tuple[str, ...]:
+        """Return the different texts of a column of inputs; none if it holds numbers."""
+        known = {each.column: each.values for each in self.categories or ()}
+        kind = self.table.schema.field(name).type
+        if name in known or not (is_text(kind) or pa.types.is_dictionary(kind)):
+            return known.get(name, ())
+        values = self._values_of(name).unique()
+        if (label := first_label(values)) is None:
+            return ()
+        values = values.filter(pc.invert(is_absent(values)))
+        if len(values) > MAX_CATEGORIES:
+            msg = f"column {name!r} has {len(values):,} different texts, such as {label!r}, and --inputs takes up to"
+            raise DataError(f"{msg} {MAX_CATEGORIES} categories: name fewer, or numbers, or pass --time or --cluster")
+        return tuple(sorted(values.to_pylist()))
 
     def _completed(self) -> ColumnOptions:
         """Return the options with the family that the file names, and without a model that a filter selected."""
@@ -421,7 +464,7 @@ class FileSource(Source):
         return numbers, [field.name for field in fields if is_vector(field.type)]
 
     def input_names(self) -> tuple[str, ...]:
-        return self.roles.x
+        return self.roles.input_names
 
     def target_name(self, place: int) -> str:
         names = self.roles.target

@@ -1,12 +1,12 @@
 """Bandwidths and scales of inputs and targets."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from calcheck.core.lazy_inputs import Inputs, LazyInputs, blocks, load, take
+from calcheck.core.lazy_inputs import Categories, Inputs, LazyInputs, blocks, load, take
 from calcheck.core.validation import require
 from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import bottom_k, hash_rows, mix, occurrences
@@ -75,8 +75,25 @@ def _blocks(x: Floats) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, len(x), size))
 
 
-def fit_scaling(x: Inputs, normalize: Normalization, kernel: KernelName) -> Scaling:
-    """Fit the normalization of inputs. Shapes: x (n, d)."""
+def fit_scaling(
+    x: Inputs, normalize: Normalization, kernel: KernelName, categories: Sequence[Categories] = ()
+) -> Scaling:
+    """Fit the normalization of inputs. Shapes: x (n, d).
+
+    Standardized columns of the categories of one column have a total variance of 1, and the same unit: the distance of
+    two categories does not depend on how many rows they have.
+    """
+    found = _fit_columns(x, normalize, kernel)
+    if normalize == "standardize":
+        for each in categories:
+            deviations = found.divisor[each.places]
+            varies = found.shift[each.places] % 1 > 0  # a category without rows, or with all, has a divisor of 1
+            found.divisor[each.places] = np.sqrt(np.sum(deviations[varies] ** 2)) if varies.any() else 1.0
+    return found
+
+
+def _fit_columns(x: Inputs, normalize: Normalization, kernel: KernelName) -> Scaling:
+    """Fit the normalization of each column. Shapes: x (n, d)."""
     d = x.shape[1]
     shift, divisor = np.zeros(d), np.ones(d)
     if isinstance(x, LazyInputs):
@@ -226,7 +243,7 @@ def conditioning(rows: Predictions, chosen: KernelOptions) -> Conditioning:
     """Fit the normalization and the kernel to the inputs of some rows."""
     name, normalize, gamma_choice = input_kernel(rows, chosen.kernel_x, chosen.normalize, chosen.gamma_x)
     x = rows.lazy_inputs()
-    scaling = fit_scaling(x, normalize, name)
+    scaling = fit_scaling(x, normalize, name, rows.categories)
     gamma = bandwidth(gamma_choice, x, scaling, name)
     shape: InputKernel = {"degree": chosen.degree, "coef0": chosen.coef0} if name == "polynomial" else {}
     details: InputKernel = {"kernel": name, "gamma": gamma, **shape, "normalize": normalize, "columns": rows.width}

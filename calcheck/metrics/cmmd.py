@@ -182,7 +182,7 @@ class Fid(_joint_mmd.GenerativeMetric[FidFit]):
 
     def fit(self, source: Source, run: Run) -> FidFit:
         rows = source.predictions()
-        scaling = bandwidths.fit_scaling(bandwidths.all_inputs(rows, run), self._normalization, "rbf")
+        scaling = bandwidths.fit_scaling(bandwidths.all_inputs(rows, run), self._normalization, "rbf", rows.categories)
         return FidFit(frechet.SharedInputs(scaling(rows.inputs())), self._spread(rows))
 
     @property

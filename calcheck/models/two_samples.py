@@ -39,11 +39,14 @@ class PooledSamples(Source):
     @cached_property
     def _rows(self) -> Predictions:
         both = [source.predictions() for source in (self.first, self.second)]
+        if both[0].categories != both[1].categories:
+            raise DataError("the two samples have different categories in columns of text among the inputs")
         labels = np.repeat([0, 1], [len(rows) for rows in both])
         return Predictions(
             y=_appended("targets", [rows.y for rows in both]),
             x=_appended("inputs", [None if rows.x is None else rows.inputs() for rows in both]),
             has_embedding=both[0].has_embedding,
+            categories=both[0].categories,
             columns={SAMPLE: labels},
         )
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
+from calcheck.core.filter_conditions import EQUAL, Condition
 from calcheck.core.lazy_inputs import blocks, load, take
 from calcheck.core.text import p_text, shortest_number
 from calcheck.inference.null_distribution import NullSimulator
@@ -296,19 +297,24 @@ def _families(rows: Predictions, names: Sequence[str], searched: Indices, center
         found: list[Family] = [Balls(rows, searched, np.searchsorted(searched, centers))]
         return [*found, Directions(rows, names, searched)] if rows.has_embedding else found
     x = load(rows.lazy_inputs()).astype(np.float64)
-    runs = tuple((each,) for each in _bins(x, names, BINS))
+    runs = tuple((each,) for each in _bins(rows, x, names, BINS))
     found = [Boxes(runs, searched, one_sided=True), Boxes(runs, searched, handicap=PLAINER)]
     if rows.width > 1:
         bins = CORNER_BINS if rows.width <= FEW_COLUMNS else COARSE_BINS
-        corners = (tuple(_bins(x, names, bins)),)
+        corners = (tuple(_bins(rows, x, names, bins)),)
         found += [Boxes(corners, searched, one_sided=True, handicap=PLAINER), Directions(rows, names, searched)]
     return found
 
 
-def _bins(x: Values, names: Sequence[str], bins: int) -> Iterator[Partition]:
-    """Yield the quantile bins of each column."""
-    for name, values in zip(names, x.T, strict=True):
-        yield Partition.quantiles(name, values, np.zeros(len(values), dtype=np.bool_), bins)
+def _bins(rows: Predictions, x: Values, names: Sequence[str], bins: int) -> Iterator[Partition]:
+    """Yield the quantile bins of each column of numbers, and the categories of each column of text."""
+    for each in rows.categories:
+        label = x[:, each.places].argmax(axis=1)
+        yield Partition.make(label, [(Condition(each.column, EQUAL, value),) for value in each.values], each.column)
+    of_text = {place for each in rows.categories for place in range(*each.places.indices(rows.width))}
+    for place, (name, values) in enumerate(zip(names, x.T, strict=True)):
+        if place not in of_text:
+            yield Partition.quantiles(name, values, np.zeros(len(values), dtype=np.bool_), bins)
 
 
 def rectangle(x: Values, y: Values, inside: Mask) -> tuple[Ends, Ends] | None:

@@ -16,7 +16,9 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("mistakes")
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, N))
-    preds = pd.DataFrame({"y": y, "mean": 0.0, "std": 1.0, "lat": x, "lon": -x, "city": "Rome"})
+    preds = pd.DataFrame(
+        {"y": y, "mean": 0.0, "std": 1.0, "lat": x, "lon": -x, "name": [f"n{row}" for row in range(N)]}
+    )
     files = {
         "preds.csv": preds,
         "prices.csv": preds.rename(columns={"y": "price", "mean": "guess", "std": "error_bar"}),
@@ -61,7 +63,7 @@ def folder(tmp_path_factory):
         ("evaluate preds.csv --confidence 95", "did you mean 0.95?"),
         ("evaluate preds.csv --inputs lat lon", "Several values are separated by commas: --inputs lat,lon"),
         ("evaluate preds.csv --mean mean --std mean", "column 'mean' is both the mean and the std"),
-        ("evaluate preds.csv --inputs city", "column 'city' is text, such as 'Rome', and --inputs takes numbers"),
+        ("evaluate preds.csv --inputs name", "column 'name' has 40 different texts, such as 'n0', and --inputs takes"),
         ("evaluate preds.csv prices.csv", "To read several files as one FILE, pass a folder or a quoted pattern"),
         ("compare preds.csv", "compare needs the files of at least two models, got only preds.csv"),
         ("evaluate preds.csv -o report.xlsx", "no format has the extension .xlsx. Use one of .txt, .json"),

@@ -8,7 +8,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck.core.lazy_inputs import LazyInputs
+from calcheck.core.lazy_inputs import Categories, LazyInputs
 from calcheck.distributions import Gaussian, Samples
 from calcheck.embeddings.distance import MIN_DOF, few_dof
 from calcheck.embeddings.rbf import output_features, residual_of_points
@@ -223,6 +223,15 @@ def test_normalization_uses_statistics_of_the_fitted_rows():
     assert_allclose(fit_scaling(x, "none", "rbf")(x).mean(axis=0), 0)
     constant = np.array([[1.0, 5.0], [2.0, 5.0]])
     assert_allclose(fit_scaling(constant, "standardize", "rbf")(constant)[:, 1], 0)
+
+
+def test_standardized_categories_are_as_far_apart_whatever_their_shares():
+    """Shares of 1/4, 3/4 and 0: the variances 3/16 · 4/3 of both columns are 1/2 in total, and distances 2 / (1/2)."""
+    x = np.array([[1.0, 0, 0, 5], [0, 1, 0, 7], [0, 1, 0, 6], [0, 1, 0, 6]])
+    scaled = fit_scaling(x, "standardize", "rbf", [Categories("region", ("a", "b", "c"), 0)])
+    points = scaled(np.pad(np.eye(3), ((0, 0), (0, 1))))
+    assert_allclose([np.sum((points[i] - points[j]) ** 2) for i, j in ((0, 1), (0, 2), (1, 2))], 4.0)
+    assert_allclose(scaled(x)[:, 3], fit_scaling(x, "standardize", "rbf")(x)[:, 3])
 
 
 def test_zero_embeddings_are_refused():
