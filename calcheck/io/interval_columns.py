@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 from calcheck.errors import DataError, OptionError
 from calcheck.io.column_names import MEANS, ColumnOptions
@@ -23,6 +24,7 @@ SIDES = ("lower", "upper")
 LOWER = {"lower": ("lower", 0), "lo": ("lo", 0), "lwr": ("lwr", 0)}
 SPELLINGS = {**LOWER, "upper": ("lower", 1), "hi": ("lo", 1), "upr": ("lwr", 1)}
 LEAST_PERCENT = 10.0  # Smaller numbers in names, such as lower_1, may count columns
+OPPOSITES = (("lower", "upper"), ("low", "high"), ("lo", "hi"), ("lwr", "upr"), ("lb", "ub"))
 DEFAULTS = {
     "obs_ci": ("statsmodels", 0.95),
     "yhat": ("Prophet", 0.8),
@@ -102,7 +104,19 @@ def missing_level(columns: ColumnIndex, name: str) -> str:
         if pairs[0].lower.startswith(start):
             command = f", as in calcheck {shlex.quote(name)} --level {level:g}" if name else ""
             return f"{found}. {tool} writes {level:g} unless told otherwise: pass --level {level:g}{command}"
-    return f"{found}. Pass --level, such as --level 0.9: the share of targets that they should contain"
+    command = f"calcheck {shlex.quote(name)} --level 0.9" if name else "--level 0.9"
+    return f"{found}. Pass the share of targets that they should contain: {command} if that is 90 %"
+
+
+def possible_limits(columns: ColumnIndex, name: str) -> str:
+    """Return the message that two columns may be limits, by their names; empty if there are none."""
+    for (low, high), lower in product(OPPOSITES, columns.free):
+        upper = re.sub(rf"(?<![a-z]){low}(?![a-z])", high, lower)
+        if upper != lower and upper in columns.free:
+            command = f"calcheck {shlex.quote(name)}" if name else "pass"
+            found = f"columns {lower!r} and {upper!r} may be limits of predictions, or of means alone"
+            return f"{found}: if of 90 % of the targets, {command} --lower {lower!r} --upper {upper!r} --level 0.9"
+    return ""
 
 
 def _packed_name(columns: ColumnIndex) -> str | None:

@@ -373,7 +373,8 @@ def missing_predictions(columns: ColumnIndex, options: ColumnOptions, file: str)
     special = "" if stated else interval_columns.missing_level(columns, file) or _mixture_columns(columns)
     errors = [] if stated or special else [each for each in STANDARD_ERRORS if each in columns.free]
     if not errors:
-        return special or _unrecognized(columns, options, file)
+        limits = "" if stated else interval_columns.possible_limits(columns, file)
+        return special or limits or _unrecognized(columns, options, file)
     name = errors[0]
     return (
         f"{name!r} may be the uncertainty of the mean alone, without the noise of the targets: if it is that of new"
@@ -387,9 +388,10 @@ def _unrecognized(columns: ColumnIndex, options: ColumnOptions, file: str) -> st
     for pair, meaning in UNCLEAR_PAIRS.items():
         if set(pair) <= set(columns.free):
             return f"columns {pair[0]!r} and {pair[1]!r} {meaning.format(file=quote(file))}"
-    if (mean := columns.one_of("mean", MEANS)) is not None:
+    limits = "" if options.names_form else interval_columns.possible_limits(columns, file)
+    if limits or (mean := columns.one_of("mean", MEANS)) is not None:
         only = "" if naming_schemes.unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
-        return only + columns.missing("std")
+        return limits or only + columns.missing("std")
     if columns.one_of("std", STDS):
         return f"{columns.missing('mean')}, or pass errors y - mean as --error COLUMN"
     if not options.names_form and (possible := parameter_columns.possible_conventions(columns)):

@@ -29,6 +29,7 @@ def folder(tmp_path_factory):
         "point.csv": preds[["y"]].assign(y_pred=0.0),
         "unclear.csv": preds.drop(columns="std").assign(uncertainty=1.0),
         "intervals.csv": preds[["y"]].assign(lower=-1.6, upper=1.6),
+        "limits.csv": preds[["y"]].assign(conf_low=-1.6, conf_high=1.6),
         "crossing.csv": preds[["y"]].assign(**{"q_0.1": 1.0, "q_0.5": 0.0, "q_0.9": 2.0}),
         "counts.csv": pd.DataFrame({"y": np.arange(N) + 0.5, "rate": 3.0}),
     }
@@ -78,7 +79,11 @@ def folder(tmp_path_factory):
         ("negative.csv", "std must be positive, but 40 of 40 rows are not (rows 0, 1, 2, …, counted from 0)"),
         ("zero.csv", "1 of 40 rows is not (row 3, counted from 0). Pass --min-std X to raise them to X"),
         ("gap.csv", "(row 7, counted from 0). Correct these values, or pass --nan-policy omit to drop these rows"),
-        ("intervals.csv", "hold prediction intervals, but not their level. Pass --level, such as --level 0.9"),
+        ("intervals.csv", "should contain: calcheck intervals.csv --level 0.9 if that is 90 %"),
+        (
+            "limits.csv",
+            "if of 90 % of the targets, calcheck limits.csv --lower 'conf_low' --upper 'conf_high' --level 0.9",
+        ),
         ("crossing.csv", "those of 40 of 40 rows do (rows 0, 1, 2, …, counted from 0), by up to 1"),
         ("crossing.csv", "Pass --crossing sort to sort the quantiles of each row"),
         ("counts.csv --dist poisson", "y must be whole numbers >= 0 for the family poisson, but 40 of 40 rows are not"),
