@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from calcheck import result_details as details
-from calcheck.conclusion.decision import LOCAL, Estimate, is_inside
+from calcheck.conclusion.decision import LOCAL, Estimate, is_inside, is_outside
 from calcheck.core.text import p_text, percent
 from calcheck.reports import Report, Result
 from calcheck.reports.conclusion import Effect, Kind, Topic, WidthFactor
@@ -176,15 +176,24 @@ class Measured(NamedTuple):
 
 def are_within(results: Mapping[str, Result], tolerance: float) -> bool:
     """Return whether all failures of some rows are shown to be within the tolerance, given their results by metric."""
+    return all(each is not None and is_inside(each, tolerance) for each in _failures(results))
+
+
+def are_beyond(results: Mapping[str, Result], tolerance: float) -> bool:
+    """Return whether a failure of some rows is shown to be beyond the tolerance, or has no size."""
+    return any(each is None or is_outside(each, tolerance) for each in _failures(results))
+
+
+def _failures(results: Mapping[str, Result]) -> Iterator[Estimate | None]:
+    """Yield the size of each failure of some rows, given their results by metric; None if it is unknown."""
     for each in results.values():
         if each.verdict == "fail":
             topic, metric = SHOWN.get(str(each.direction), (None, ""))
             own = results.get(metric)
             if topic is None or own is None or own.value is None:
-                return False
-            if not is_inside(_estimate((topic, None), own, {}), tolerance):
-                return False
-    return True
+                yield None
+            else:
+                yield _estimate((topic, None), own, {})
 
 
 def size_of(results: Mapping[str, Result]) -> Effect:

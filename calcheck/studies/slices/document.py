@@ -60,7 +60,7 @@ def slices_screen(report: Report) -> Iterator[document.Block]:
         place = (
             "in all groups alike" if _explanation(leading) == ALL else f"{label}, {_measured(leading, tolerance)[0]}"
         )
-        after = f": {place}" if found.answer == "no" and _fails(leading) else ""
+        after = f": {place}" if found.answer != "yes" and _fails(leading) else ""
         told = [each for each in found.effects if not any(each.text.startswith(f"{name} (") for name, _ in ranked)]
         effects = tuple((each.topic, document.Cell(each.text)) for each in told)
         question = REGIONS_QUESTION if is_search(report) else GROUPS_QUESTION

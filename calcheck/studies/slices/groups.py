@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck import evaluation
 from calcheck.conclusion import unjudged_conclusion
-from calcheck.conclusion.effects import are_within, size_of
+from calcheck.conclusion.effects import are_beyond, are_within, size_of
 from calcheck.core import __version__
 from calcheck.core.filter_conditions import Condition
 from calcheck.core.text import percent
@@ -546,17 +546,26 @@ def conclude_groups(results: Sequence[Result], impossible: Sequence[Effect], tol
 
 def concluded(effects: Sequence[Effect]) -> Conclusion:
     """Return the conclusion from the effects of groups or regions that differ from a perfect model."""
-    return Conclusion(answer="no" if any(each.within is False for each in effects) else "yes", effects=tuple(effects))
+    if all(each.within for each in effects):
+        return Conclusion(answer="yes", effects=tuple(effects))
+    is_no = any(each.within is False for each in effects)
+    return Conclusion(answer="no" if is_no else "not-shown", effects=tuple(effects))
 
 
-def fault_effects(results: Sequence[Result], tolerance: float) -> tuple[Effect, ...]:
-    """Return what is wrong in each group or region that fails."""
+def fault_effects(results: Sequence[Result], tolerance: float, *, searched: bool = False) -> tuple[Effect, ...]:
+    """Return what is wrong in each group or region that fails.
+
+    A group is wrong unless that is shown to be within the tolerance, as all rows are. A region that was searched for,
+    where errors are largest, is wrong if that is shown to be beyond it, as local errors are.
+    """
     effects = []
     for label, own in results_by_group(results).items():
         if faults := describe_faults(own):
             first = next(each for each in own.values() if each.verdict == "fail")
-            text, within = sentence(label, int(first.slice["rows"]), faults), are_within(own, tolerance)
-            text += f", within {percent(tolerance, 1)}" if within else ""
+            text, inside = sentence(label, int(first.slice["rows"]), faults), are_within(own, tolerance)
+            wrong = not inside and (not searched or are_beyond(own, tolerance))
+            if not wrong:
+                text += f", {'within' if inside else 'not shown to be beyond'} {percent(tolerance, 1)}"
             text += f"; explained by {first.slice['explained_by']}" if "explained_by" in first.slice else ""
-            effects.append(replace(size_of(own), topic="where", within=within, text=text))
+            effects.append(replace(size_of(own), topic="where", within=False if wrong else inside or None, text=text))
     return tuple(effects)

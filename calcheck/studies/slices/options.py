@@ -33,8 +33,8 @@ class SearchOptions:
     """Options of a search for regions."""
 
     columns: tuple[str, ...] | None = option(
-        "Columns in which to search regions. Default: the inputs and all columns without a role, mean and std, the"
-        " predicted ones, and embedding, its clusters. Columns that were computed from targets must be left out.",
+        "Columns in which to search regions. Default: those of --inputs, else all columns without a role, mean and std,"
+        " the predicted ones, and embedding, its clusters. Columns that were computed from targets must be left out.",
         metavar="COLUMNS",
         common=True,
     )

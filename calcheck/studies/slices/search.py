@@ -150,7 +150,7 @@ class TreeSearch:
         """Return what is wrong in which leaves."""
         count = f"{len(self.largest) - 1:,} trees of a perfect model"
         if rejects(self.p_value, self.searched.run.confidence):
-            return concluded(with_p_values(fault_effects(results, self.searched.tolerance), results, count))
+            return concluded(with_p_values(self.searched.faults(results), results, count))
         p = p_text(self.p_value)
         text = f"no node of a tree differs from a perfect model by more than chance: {p} over {count}"
         return Conclusion(answer="yes", effects=(Effect(topic="where", within=True, text=text),))
@@ -247,7 +247,7 @@ class RegionSearch:
         """Return what is wrong where, or what was searched and would have been found."""
         count = f"{self.deviations.regions:,} regions"
         if rejects(first.p_value, self.run.confidence):
-            return concluded(with_p_values(fault_effects(results, self.searched.tolerance), results, count))
+            return concluded(with_p_values(self.searched.faults(results), results, count))
         label = first.slice["group"]
         text = f"no region differs from a perfect model by more than chance: {label} deviates most of {count}, "
         effects = [Effect(topic="where", within=True, text=f"{text}{p_text(first.p_value)}")]
@@ -349,6 +349,8 @@ class SearchedRows:
         named = self.options.columns
         if named is not None:
             named = tuple(name for name in named if name != EMBEDDING)
+        elif isinstance(self.source, FileSource) and self.source.options.inputs:
+            named = self.source.roles.x
         else:
             known = self.source.feature_columns() if isinstance(self.source, FileSource) else self.rows.columns
             predicted = partition.predicted_columns(self.rows.distributions())
@@ -410,6 +412,10 @@ class SearchedRows:
             skipped=self.skipped,
             conclusion=unjudged_conclusion(settings, BY_GROUPS) or conclusion,
         )
+
+    def faults(self, results: Sequence[Result]) -> tuple[Effect, ...]:
+        """Return what is wrong in the regions that fail."""
+        return fault_effects(results, self.tolerance, searched=True)
 
     def row_columns(self, regions: Sequence[Indices]) -> dict[str, Indices]:
         """Return the number of the first region of each row, or 0, and of its cluster of the embedding, (n,) each."""

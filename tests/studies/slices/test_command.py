@@ -52,6 +52,19 @@ def by_group(report, metric):
     return {each["slice"]["group"]: each for each in report["results"] if each["metric"] == metric}
 
 
+def test_the_answer_about_a_region_is_that_of_its_near_limit(sliced, preds):
+    """The region of sex=f has intervals that should be 1.6 times as wide, in about 240 of 600 rows."""
+    answers = {}
+    for tolerance in ("0.2", "0.5", "3"):
+        found = sliced(preds, "--columns", "sex", "--replicates", "39", "--tolerance", tolerance)["conclusion"]
+        answers[tolerance] = found["answer"], found["effects"][0]["within"]
+    assert answers == {"0.2": ("no", False), "0.5": ("not-shown", None), "3": ("yes", True)}
+
+
+def test_named_inputs_are_the_columns_of_a_search(sliced, preds):
+    assert sliced(preds, "--inputs", "sex,age", "--replicates", "39")["settings"]["columns"] == ["sex", "age"]
+
+
 def test_an_overconfident_group_is_named_with_what_would_mend_it(sliced, preds):
     report = sliced(preds, "--by", "sex", "--replicates", "199", "--resamples", "200")
     found = by_group(report, "zms")
