@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from calcheck.conclusion.effects import are_beyond
 from calcheck.render import document, screen
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
 from calcheck.render.numbers_and_notes import ABSENT, factor, interval, name_with_unit, notes, number, results_by, shift
@@ -78,12 +79,21 @@ def slices_screen(report: Report) -> Iterator[document.Block]:
 
 
 def ranked_groups(report: Report) -> list[tuple[str, dict[str, Result]]]:
-    """Return groups with a width factor, by metric, without all rows: those that fail first, then by their p-values."""
+    """Return groups with a width factor, by metric, without all rows: those that fail first, then by their p-values.
+
+    Regions that were searched for and are beyond the tolerance are before others.
+    """
     found = results_by((each for each in report.results if "filter" in each.slice), "group")
     groups = [(label, {each.metric: each for each in own}) for label, own in found.items()]
     whole = {str(each.slice["group"]) for each in report.results if each.slice["rows"] == report.input.n}
     known = [(label, own) for label, own in groups if "width-factor" in own and label not in whole]
-    return sorted(known, key=lambda each: (not _fails(each[1]), _explanation(each[1]) != "", _least_p(each[1])))
+    limit = float(report.settings.get("tolerance", 0.0))
+
+    def order(own: dict[str, Result]) -> tuple[object, ...]:
+        near = is_search(report) and not are_beyond(own, limit)
+        return not _fails(own), near, _explanation(own) != "", _least_p(own)
+
+    return sorted(known, key=lambda each: order(each[1]))
 
 
 def _fails(own: dict[str, Result]) -> bool:
