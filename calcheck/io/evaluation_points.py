@@ -63,6 +63,7 @@ def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = Non
     """Return the rows of another file or table, of which the inputs are in the columns of a source."""
     if source.layout.layout:  # one row per unit is made of several, as in the source
         found = replace(source, file=file, options=replace(source.options, truth=None), contents="any", narrow=True)
+        found.categories = source.roles.categories
         roles = found.roles
     else:
         found = replace(inputs_like(source, file, column=column), narrow=True)

@@ -105,7 +105,7 @@ def missing_level(columns: ColumnIndex, name: str) -> str:
             command = f", as in calcheck {shlex.quote(name)} --level {level:g}" if name else ""
             return f"{found}. {tool} writes {level:g} unless told otherwise: pass --level {level:g}{command}"
     command = f"calcheck {shlex.quote(name)} --level 0.9" if name else "--level 0.9"
-    return f"{found}. Pass the share of targets that they should contain: {command} if that is 90 %"
+    return f"{found}. Pass --level, the share of targets that they should contain: {command} if that is 90 %"
 
 
 def possible_limits(columns: ColumnIndex, name: str) -> str:
