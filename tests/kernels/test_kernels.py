@@ -225,7 +225,7 @@ def test_normalization_uses_statistics_of_the_fitted_rows():
     assert_allclose(fit_scaling(constant, "standardize", "rbf")(constant)[:, 1], 0)
 
 
-def test_standardized_categories_are_as_far_apart_whatever_their_shares():
+def test_standardized_categories_have_the_same_distances_for_all_shares():
     """Shares of 1/4, 3/4 and 0: the variances 3/16 · 4/3 of both columns are 1/2 in total, and distances 2 / (1/2)."""
     x = np.array([[1.0, 0, 0, 5], [0, 1, 0, 7], [0, 1, 0, 6], [0, 1, 0, 6]])
     scaled = fit_scaling(x, "standardize", "rbf", [Categories("region", ("a", "b", "c"), 0)])
