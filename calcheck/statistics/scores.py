@@ -1,7 +1,6 @@
 """Scores of quantiles, masses and densities."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -19,7 +18,6 @@ from calcheck.typing import Indices, Mask, Values
 Pairs = tuple[tuple[float, float], ...]
 MAX_CACHED = 1 << 24  # Maximum number of cached quantiles: 128 MiB
 NODES = 64  # Of the quadrature for masses in the tails
-FAR = 1e300  # A z-score beyond all
 SMALL = 1e-6  # Mass below which the difference of distribution functions loses digits
 
 
@@ -113,9 +111,11 @@ def interval_score_parts(predictive: Predictive, y: Values, levels: Sequence[flo
 
 def _distances(predictive: Predictive, y: Values, pairs: Pairs) -> Values:
     """Return the sums over intervals of the distances to targets below and above them, (2, n)."""
-    if isinstance(predictive, LocationScale) and predictive.has_standard_form:
-        return np.stack([predictive.map_batches(partial(_standard_distance, y, pairs, side)) for side in (-1, 1)])
     found = np.zeros((2, len(y)))
+    if isinstance(predictive, LocationScale) and predictive.has_standard_form:
+        for rows, part in predictive.batches():
+            found[:, rows] = _symmetric_distances(part, y[rows], pairs)
+        return found
     for rows, limits in _quantiles_by_batch(predictive, tuple(chain(*pairs))):
         for low, high in pairs:
             for total, distance in zip(found, (next(limits) - y[rows], y[rows] - next(limits)), strict=True):
@@ -124,14 +124,17 @@ def _distances(predictive: Predictive, y: Values, pairs: Pairs) -> Values:
     return found
 
 
-def _standard_distance(y: Values, pairs: Pairs, side: int, part: LocationScale, rows: slice) -> Values:
-    """Return the sums of the distances to targets on one side of intervals, (n,): piecewise linear in the z-score."""
-    limits = np.array([side * float(part.standard_quantile(pair[side > 0])) for pair in reversed(pairs)])
-    shares = np.array([0.5 if low == high else 1.0 for low, high in reversed(pairs)])
-    ends = np.append(limits, FAR)
-    distances = np.maximum(ends[:, None] - limits, 0) @ shares
+def _symmetric_distances(predictive: LocationScale, y: Values, pairs: Pairs) -> tuple[Values, Values]:
+    """Return the sums of the distances to targets below and above intervals, (n,) each, from their z-scores."""
     with np.errstate(over="ignore"):  # for absurd targets and scales
-        return np.asarray(np.interp(side * part.standardize(y[rows]), ends, distances) * part.scale)
+        z = predictive.standardize(y)
+        away, total, distance = np.abs(z), np.zeros(len(z)), np.empty(len(z))
+        for low, high in pairs:
+            np.subtract(away, float(predictive.standard_quantile(high)), out=distance)
+            np.maximum(distance, 0, out=distance)
+            total += distance / 2 if low == high else distance
+        total *= predictive.scale
+    return np.where(z < 0, total, 0), np.where(z > 0, total, 0)
 
 
 @cached
