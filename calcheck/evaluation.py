@@ -89,6 +89,7 @@ class Evaluated:
     simulation: NullSimulator
     clusters: Clusters | None
     errors: Sequence[str]  # Columns that may hold measurement errors
+    inside: Mask | None  # Which rows are in the worst region of the inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +103,8 @@ class ReportRequest:
     best: int = 0
     sink: Sink | None = None
     is_referred: Referred | None = None
-    places: PlaceSink | None = (
-        None  # If given, the worst region of the inputs is searched, and its rows are given to it
-    )
+    # places: If given, the worst region of the inputs is searched, and its rows are given to it
+    places: PlaceSink | None = None
     answer: "Answer | None" = None
 
     def evaluate(self, source: Source, metrics: Sequence[Metric[Any]]) -> Evaluated:
@@ -132,6 +132,7 @@ class ReportRequest:
         fitted = dict.fromkeys([*known, *(each for each in behind if not isinstance(each, Skipped))])
         _simulate([each for each in fitted if _is_simulated(each, self.is_referred)], simulation, clusters, run)
         searched = bool(self.places) and not (at or noticed) and _is_searched(simulation, run, answer or Answer())
+        worst = _worst_region(names, simulation, run, self.places, answer or Answer()) if searched else (None, None)
         report = Report(
             calcheck=__version__,
             input=info,
@@ -144,9 +145,9 @@ class ReportRequest:
             results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
             skipped=tuple(skipped),
             overall=p_values_and_verdicts.overall_verdict(known, run.confidence, judged=noticed is None),
-            region=_worst_region(names, simulation, run, self.places, answer or Answer()) if searched else None,
+            region=worst[0],
         )
-        return Evaluated(report, behind, source, simulation, clusters, errors)
+        return Evaluated(report, behind, source, simulation, clusters, errors, worst[1])
 
     def _fitted(
         self, source: Source, metrics: Sequence[Metric[Any]], simulation: NullSimulator
@@ -176,11 +177,13 @@ class ReportRequest:
         answer, run, rows = self.answer, self.run, found.source.predictions()
         if answer is None:
             return found.report
+        from calcheck.causes.conclusion import with_causes
         from calcheck.conclusion.answer import with_hint
         from calcheck.distributions.noise_clip_rounding import observation_hint
 
         hint = observation_hint(rows.y, rows.distributions(), found.errors)
         report = with_hint(answer.concluded(found.report, found.behind, run, found.clusters, p_values, outputs), hint)
+        report = with_causes(report, rows, found.source.input_names(), found.inside)
         return answer.with_power(report, found.behind, found.source, found.simulation, run) if answer.power else report
 
 
@@ -406,15 +409,15 @@ def _is_searched(simulation: NullSimulator, run: Run, answer: Answer) -> bool:
 
 def _worst_region(
     names: Sequence[str], simulation: NullSimulator, run: Run, places: PlaceSink | None, answer: Answer
-) -> WorstRegion | None:
-    """Return the region of the inputs whose rows differ most from the others; None if none differs significantly."""
+) -> tuple[WorstRegion | None, Mask | None]:
+    """Return the region of the inputs whose rows differ most, and which these are; None if none does significantly."""
     rows = simulation.rows
     from calcheck.regions.worst import describe_region, worst_region
 
     names = names if len(names) == rows.width else [f"input {number + 1}" for number in range(rows.width)]
     found = worst_region(rows, simulation, names, run.confidence)
     if found is None:
-        return None
+        return None, None
     inside = found.place.inside
     if places is not None:
         places(rows, inside)
@@ -441,7 +444,7 @@ def _worst_region(
         p_value=found.p_value,
         text="",
     )
-    return replace(region, text=describe_region(region, len(rows)))
+    return replace(region, text=describe_region(region, len(rows))), inside
 
 
 def evaluate_each(
@@ -530,11 +533,8 @@ def _computed(
 ) -> Fitted:
     """Return a computed metric, with its null distribution if the metric simulates that itself."""
     stated = p_values_and_verdicts.StatedShape.from_predictive(source.predictions().predictive)
-    with (
-        _refusal(metric),
-        source.error_context(),
-        np.errstate(all="ignore"),
-    ):  # metrics raise errors for values that are not finite
+    # metrics raise errors for values that are not finite
+    with _refusal(metric), source.error_context(), np.errstate(all="ignore"):
         fit = metric.fit(source, run)
         if at is not None and isinstance(metric, Conditional):
             fit = metric.at_inputs(fit, at)

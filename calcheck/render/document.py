@@ -431,6 +431,7 @@ def answer_to(question: str, conclusion: Answered, after: str = "") -> Answer:
         by_topic.setdefault((each.topic, 0 if each.kind else place), []).append(each)
     outputs = ((each.name, output_cell(each)) for each in getattr(conclusion, "outputs", ()))
     effects = (*outputs, *((topic, _sentences(own)) for (topic, _), own in by_topic.items()))
+    effects += tuple(("cause", Cell(text, "strong")) for text in words.cause_texts(conclusion, whole=True))
     if expected := [each for each in conclusion.power if each.sets is None]:
         called = ", and a ".join(f"{each.text} in {percent_of_sets(each)} of data sets" for each in expected)
         effects += (("power", Cell(f"these rows would show a {called}", "none")),)

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from calcheck.core.text import format_p
+from calcheck.core.text import format_p, percent
 from calcheck.reports import Gate, Input, Report, Result, Skipped
+from calcheck.reports.conclusion import Answered
 
 Span: TypeAlias = tuple[float | None, float | None, float | None]  # A value with its limits
 
@@ -201,3 +202,11 @@ def results_by(results: Iterable[Result], name: str) -> dict[str, list[Result]]:
     for result in results:
         found.setdefault(result.metric if name == "metric" else str(result.slice[name]), []).append(result)
     return found
+
+
+def cause_texts(conclusion: Answered, *, whole: bool = False) -> list[str]:
+    """Return plausible causes: one text with the first two, or one of each with its command."""
+    found = [f"{each.text}: explains {percent(round(each.explained, 2))}" for each in conclusion.causes]
+    undo = [f". Undo: {each.command}" * bool(each.command) for each in conclusion.causes]
+    told = [text + end for text, end in zip(found, undo, strict=True)] if whole else [" or ".join(found[:2])]
+    return [text for text in told if text]

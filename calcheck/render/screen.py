@@ -8,7 +8,7 @@ from itertools import chain
 from calcheck.core.text import p_text, percent
 from calcheck.render import document, new_inputs
 from calcheck.render.document import Answer, Cell, Document, Emphasis
-from calcheck.render.numbers_and_notes import Span, describe_input, factor, shift
+from calcheck.render.numbers_and_notes import Span, cause_texts, describe_input, factor, shift
 from calcheck.reports import Gate, Input, Report
 from calcheck.reports.conclusion import (
     Answered,
@@ -26,6 +26,7 @@ NUMBERS = 26  # Characters of a number with its interval
 ALONG = {"ranking": "by size", "inputs": "along inputs", "time": "over time", "groups": "by group"}
 """Words for what local errors are along."""
 UNTESTED = "not tested: "
+REGION, MEND = "one-region", "calcheck recalibrate "
 SIGNIFICANT = 0.05  # Maximum p-value of a local error that is shown
 KINDS = {"scale": "uncertainties", "bias": "means"}
 
@@ -88,6 +89,8 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     lines += [line for each in (*wrong, *rest) for line in _lines(each, report, conclusion)]
     if report.region is not None:
         lines += _region_lines(report.region, report.input.n, tolerance)
+    if not (conclusion.causes and conclusion.causes[0].cause == REGION):  # which is told as the place
+        lines += (("cause", Cell(text, "strong")) for text in cause_texts(conclusion))
     lines += _limits_lines(report, conclusion) if conclusion.on is None else _new_lines(conclusion.on, report)
     after = document.terms(conclusion)
     if wrong and not conclusion.outputs and (leading := _leading(wrong[0], conclusion)):
@@ -95,7 +98,9 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     if conclusion.on is not None and conclusion.on.answer == "no" != conclusion.answer:
         after += "; new inputs: NO"
     told = document.answer_cell(conclusion, after)
-    return Answer(document.QUESTION, told, tuple(lines), conclusion.next, lined=True)
+    undo = tuple(each.command for each in conclusion.causes[:1] if each.command)
+    further = [each for each in conclusion.next if not (undo and MEND in undo[0] and MEND in each)]
+    return Answer(document.QUESTION, told, tuple(lines), (*undo, *further), lined=True)
 
 
 def _leading(effect: Effect, conclusion: Answered) -> str:

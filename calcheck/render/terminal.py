@@ -138,12 +138,27 @@ def _answer(block: blocks.Answer, width: int) -> Iterator[RenderableType]:
 
 def _command_lines(command: str, width: int) -> Iterator[str]:
     """Yield what a command is for, in a word, and the command, which a shell takes as it is, also on several lines."""
+    if command.startswith("python "):
+        yield from _code_lines(f"  {'undo':<8} {command}", width)
+        return
     line = f"  {PURPOSES.get(command.split()[1], 'look'):<8} calcheck"
     for word in command.split(" ")[1:]:
         if len(line) + len(word) + len(" \\ ") > width and line.strip():
             yield f"{line} \\"
             line = " " * 10
         line += f" {word}"
+    yield line
+
+
+def _code_lines(command: str, width: int) -> Iterator[str]:
+    """Yield the lines of a command with Python code, which continues after semicolons."""
+    line = ""
+    for part in command.split("; "):
+        if line and len(line) + len("; ") + len(part) + 1 > width:
+            yield f"{line};"
+            line = part
+        else:
+            line = f"{line}; {part}" if line else part
     yield line
 
 

@@ -99,6 +99,19 @@ class Power:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cause:
+    """A plausible cause of a no: after it is undone, targets are at least as likely as after any plain correction."""
+
+    cause: str  # Its name, such as ``"variance-as-std"`` or ``"shifted-rows"``
+    text: str  # The cause in words
+    command: str  # Command that undoes it, or writes a mended file; empty if there is none
+    # Share of the fault that it explains: of the sum of squared means of the first Legendre polynomials of the
+    # probability integral transforms, also along predictions, uncertainties and inputs, on rows that nothing was
+    # fitted to
+    explained: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answered:
     """The answer whether the uncertainties can be trusted, and by how much they are off."""
 
@@ -115,6 +128,7 @@ class Answered:
     # By how much the intervals would have to be wider, by level
     factors: tuple[WidthFactor, ...] = field(default=(), metadata=ADDED)
     power: tuple[Power, ...] = field(default=(), metadata=ADDED)  # What these rows could have shown
+    causes: tuple[Cause, ...] = field(default=(), metadata=ADDED)  # Plausible causes of a no, the most likely first
 
 
 @dataclass(frozen=True, kw_only=True)

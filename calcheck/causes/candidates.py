@@ -1,0 +1,302 @@
+"""The causes that are looked for: each with mended predictions or targets, in words, and as an edit of the file."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calcheck.causes import fits
+from calcheck.causes.fits import Fit
+from calcheck.causes.normal_scores import Scored
+from calcheck.distributions import Samples
+from calcheck.predictions import Predictions
+from calcheck.typing import Mask, Values
+
+Form = str  # What the file states about the size of the uncertainties: "std", "var", or another
+LARGEST = 50.0  # Maximum logarithm whose exponential is tried
+HALF_WIDTHS = {
+    1.645: "the std is a half width of 90 % (1.645 std)",
+    1.96: "the std is a half width of 95 % (1.96 or 2 std)",
+    3.92: "the std is the width of a 95 % interval (3.92 or 4 std)",
+}
+FEWEST_DRAWS = 4
+READINGS = (
+    "variance-as-std",
+    "std-as-variance",
+    "inverse-as-std",
+    "precision-as-std",
+    "log-as-std",
+    "log-variance-as-std",
+)
+UNITS = (10.0, 60.0, 100.0, 1000.0)
+TEMPERATURES = {
+    "targets are in °C, predictions in °F": (1.8, 32.0),
+    "targets are in °F, predictions in °C": (1 / 1.8, -32 / 1.8),
+    "targets are in °C, predictions in K": (1.0, 273.15),
+    "targets are in K, predictions in °C": (1.0, -273.15),
+}  # Factor and shift of the targets
+SHIFTS = (1, -1, 2, -2)
+CONSTANT = 0.005  # Maximum std of the logarithm of a std that is constant
+TIES = 1.6  # Least ratio of targets at a limit to those of the next value
+EXTREME_MEMBER = 1.5  # Minimum squared distance of a member that is stuck, relative to that of the others
+FEWEST_TIES, LEAST_TIES = 5, 0.01  # Minimum number and share of targets at a limit
+MANY_INPUTS = 20
+STANDARD_MEAN, STANDARD_STD = 0.5, 1.6  # Maximum mean and std of numbers that may be standardized by those of others
+RESOLUTION = 0.05  # Of targets at a limit, in median predicted standard deviations
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cause that may explain a fault."""
+
+    name: str
+    text: str
+    fit: Fit
+    # edit: What makes a mended table of the frame ``f``, with ``{y}``, ``{std}`` and ``{samples}`` for its columns;
+    # options: Options that replace --std
+    edit: str = ""
+    options: tuple[str, ...] = ()
+    correction: tuple[str, ...] = ()  # Columns by which recalibrate mends it, where nothing is to undo
+    method: str = ""  # Its method
+    stretched: Scored | None = None  # Predictions that are stretched about their medians, if that is all
+    surplus: float = 0.0  # Log-likelihood beyond that of plain corrections which it needs further, as it is chosen
+
+
+@dataclass(frozen=True)
+class Case:
+    """The rows whose fault is to be explained, and what their file states."""
+
+    rows: Predictions
+    form: Form = "std"
+    observed: bool = False  # Whether options say how targets were observed
+    region: str = ""  # The worst region in words
+    inside: Mask | None = None  # Which rows are in it
+    names: tuple[str, ...] = ()  # Of the inputs
+
+    @cached_property
+    def scored(self) -> Scored:
+        """Targets and quantiles."""
+        return Scored.from_rows(self.rows)
+
+    @cached_property
+    def features(self) -> Values:
+        """Standardized medians and inputs after a column of ones, (n, d)."""
+        parts = [self.scored.center[:, None], *([] if self.inputs is None else [self.inputs])]
+        columns = np.concatenate(parts, axis=1)
+        std = columns.std(axis=0)
+        return np.column_stack([np.ones(len(columns)), (columns - columns.mean(axis=0)) / np.where(std > 0, std, 1)])
+
+    @cached_property
+    def inputs(self) -> Values | None:
+        """Inputs (n, d), if they are few."""
+        if self.rows.x is None or self.rows.width > MANY_INPUTS:
+            return None
+        return np.asarray(self.rows.inputs(), dtype=np.float64)
+
+
+def candidates(case: Case) -> Iterator[Candidate]:
+    """Yield the causes that can be tried on predictions."""
+    placed = np.ptp(case.scored.center) > 0  # else the file has errors only
+    for make in (_spreads, *((_scales, _units, _orders) if placed else ()), _members, _observed, _others):
+        yield from make(case)
+
+
+def _stretched(case: Case, name: str, text: str, std: Values, edit: str, options: tuple[str, ...] = ()) -> Candidate:
+    """Return the candidate whose true standard deviations are others."""
+    stretched = case.scored.stretched(std / case.scored.spread)
+    return Candidate(name, text, fits.as_stated(stretched), edit, options, stretched=stretched)
+
+
+def _spreads(case: Case) -> Iterator[Candidate]:
+    """Yield what a column of standard deviations may hold instead."""
+    std = case.scored.spread
+    if case.form == "var":
+        yield _stretched(case, "std-as-variance", "the variance is a std", std**2, "", ("--std",))
+    if case.form != "std":
+        return
+    yield _stretched(case, "variance-as-std", "the std is a variance", np.sqrt(std), "f[{std}] **= .5", ("--var",))
+    yield _stretched(case, "inverse-as-std", "the std is its inverse, 1/std", 1 / std, "f[{std}] **= -1")
+    yield _stretched(case, "precision-as-std", "the std is a precision, 1/std²", std**-0.5, "f[{std}] **= -.5")
+    if std.max() < LARGEST:
+        yield _stretched(case, "log-as-std", "the std is a log std", np.exp(std), "", ("--log-std",))
+        yield _stretched(case, "log-variance-as-std", "the std is a log variance", np.exp(std / 2), "", ("--log-var",))
+    for width, text in HALF_WIDTHS.items():
+        yield _stretched(case, "half-width-as-std", text, std / width, f"f[{{std}}] /= {width:g}")
+    for unit in UNITS:
+        for power, sign in ((-1, "/="), (1, "*=")):
+            text = f"the std is in a unit {unit:g} times as {'small' if power < 0 else 'large'} as the targets"
+            yield _stretched(case, "std-in-other-unit", text, std * unit**power, f"f[{{std}}] {sign} {unit:g}")
+
+
+def _retargeted(
+    case: Case, name: str, text: str, function: Callable[[Values], tuple[Values, Values | float]], edit: str
+) -> Iterator[Candidate]:
+    """Yield the candidate whose targets are on another scale; a function returns them and the log of its slope."""
+    with np.errstate(all="ignore"):
+        y, slope = function(case.scored.y)
+    if np.isfinite(y).all() and np.isfinite(slope).all():
+        surplus = 2.0 if name.startswith("standardized") else 0.0
+        yield Candidate(name, text, fits.as_stated(case.scored.with_targets(y, slope)), edit, surplus=surplus)
+
+
+def _scales(case: Case) -> Iterator[Candidate]:
+    """Yield logarithms and standardized values on one side only."""
+    yield from _retargeted(
+        case, "log-target", "targets are logs, predictions are not", lambda y: (np.exp(y), y), "f[{y}] = np.exp(f[{y}])"
+    )
+    yield from _retargeted(
+        case,
+        "log-prediction",
+        "predictions are of logs, targets are not",
+        lambda y: (np.log(y), -np.log(y)),
+        "f[{y}] = np.log(f[{y}])",
+    )
+    yield from _retargeted(
+        case,
+        "log1p-target",
+        "targets are log(1 + y), predictions are not",
+        lambda y: (np.expm1(y), y),
+        "f[{y}] = np.expm1(f[{y}])",
+    )
+    yield from _retargeted(
+        case,
+        "log1p-prediction",
+        "predictions are of log(1 + y), targets are not",
+        lambda y: (np.log1p(y), -np.log1p(y)),
+        "f[{y}] = np.log1p(f[{y}])",
+    )
+    y, center, spread = case.scored.y, case.scored.center, case.scored.spread
+    mean, std = float(np.mean(y)), float(np.std(y))
+    own, whole = float(np.mean(center)), float(np.sqrt(np.var(center) + np.mean(spread**2)))
+    if _is_standard(own, whole):
+        yield from _retargeted(
+            case,
+            "standardized-prediction",
+            "predictions are of standardized targets",
+            lambda y: ((y - mean) / std, -np.log(std)),
+            f"f[{{y}}] = (f[{{y}}] - {mean:.6g}) / {std:.6g}",
+        )
+    if _is_standard(mean, std):
+        yield from _retargeted(
+            case,
+            "standardized-target",
+            "targets are standardized, predictions are not",
+            lambda y: (own + whole * (y - mean) / std, np.log(whole / std)),
+            f"f[{{y}}] = {own:.6g} + {whole / std:.6g} * (f[{{y}}] - {mean:.6g})",
+        )
+
+
+def _is_standard(mean: float, std: float) -> bool:
+    """Return whether numbers may be standardized, by their mean and std over other rows."""
+    return abs(mean) < STANDARD_MEAN and 1 / STANDARD_STD < std < STANDARD_STD
+
+
+def _units(case: Case) -> Iterator[Candidate]:
+    """Yield units of the targets that are not those of the predictions."""
+    for unit in UNITS:
+        for power, sign, size in ((1, "*=", "large"), (-1, "/=", "small")):
+            text = f"targets are in a unit {unit:g} times as {size} as predictions"
+            yield from _converted(case, text, unit**power, 0.0, f"f[{{y}}] {sign} {unit:g}")
+    for text, (factor, shift) in TEMPERATURES.items():
+        yield from _converted(case, text, factor, shift, f"f[{{y}}] = {factor:.10g} * f[{{y}}] {shift:+.10g}")
+
+
+def _converted(case: Case, text: str, factor: float, shift: float, edit: str) -> Iterator[Candidate]:
+    """Yield the candidate whose targets are in another unit."""
+    yield from _retargeted(case, "other-unit", text, lambda y: (y * factor + shift, float(np.log(factor))), edit)
+
+
+def _orders(case: Case) -> Iterator[Candidate]:
+    """Yield targets in another order than predictions."""
+    y = case.scored.y
+    for shift in SHIFTS:
+        rows = f"{abs(shift)} row{'s' * (abs(shift) > 1)}"
+        text = f"targets are {rows} {'above' if shift < 0 else 'below'} their predictions"
+        fit = fits.as_stated(case.scored.with_targets(np.roll(y, -shift)))
+        edit = f"f[{{y}}] = f[{{y}}].shift({-shift}); f = f[f[{{y}}].notna()]"
+        yield Candidate("shifted-rows", text, fit, edit, surplus=1.0)
+    fit = fits.as_stated(case.scored.with_targets(y[::-1]))
+    yield Candidate("reversed-rows", "targets are in reverse order", fit, "f[{y}] = f[{y}].to_numpy()[::-1]")
+    text = "targets and predictions are of different rows"
+    yield Candidate("shuffled-rows", text, fits.shuffled(case.scored), surplus=2.0)
+
+
+def _members(case: Case) -> Iterator[Candidate]:
+    """Yield what may be wrong with the members of an ensemble."""
+    samples = case.rows.distributions()
+    if not isinstance(samples, Samples) or samples.targets > 1 or samples.n_draws < FEWEST_DRAWS:
+        return
+    draws = samples.draws
+    m = samples.n_draws
+    root = np.sqrt(m)
+    text = f"the spread of the {m} members is that of their mean, √{m} times too small"
+    stretched = case.scored.stretched(root)
+    stretch = f"g.mul({root:.6g}).sub(g.mean(axis=1) * {root - 1:.6g}, axis=0)"
+    edit = f"g = f.filter(regex={{samples}}); f[g.columns] = {stretch}"
+    yield Candidate("spread-of-mean", text, fits.as_stated(stretched), edit, stretched=stretched)
+    away = (draws - (draws.sum(axis=1, keepdims=True) - draws) / (m - 1)) ** 2
+    size = away.mean(axis=0)
+    worst = int(np.argmax(size))
+    if size[worst] > EXTREME_MEMBER * np.median(size):
+        kept = Samples(np.delete(draws, worst, axis=1))
+        fit = fits.as_stated(Scored.from_rows(case.rows.with_targets(case.rows.y, kept)))
+        edit = f"g = sorted(f.filter(regex={{samples}}), key=lambda c: (len(c), c)); f = f.drop(columns=g[{worst}])"
+        text = f"member {worst + 1} of {m} does not follow the others"
+        yield Candidate("stuck-member", text, fit, edit, surplus=1.0)
+
+
+def _observed(case: Case) -> Iterator[Candidate]:
+    """Yield noise and limits of the observation of targets."""
+    if case.observed:
+        return
+    std = fits.noise_of(case.scored)
+    surplus = 1.0 if case.rows.distributions().n_draws is None else 5.0  # the spread of few draws is noisy, too
+    text = f"the noise of the observation is left out, with a std of about {std:.2g}"
+    yield Candidate(
+        "noise-left-out", text, fits.noisy(case.scored), options=("--target-std", f"{std:.2g}"), surplus=surplus
+    )
+    y = case.scored.y
+    low, high = (_limit(case, np.sort(each)) for each in (y, -y))
+    high = None if high is None else -high
+    if low is not None or high is not None:
+        limits = ",".join("" if each is None else f"{each:.10g}" for each in (low, high))
+        where = " and ".join(f"{each:.4g}" for each in (low, high) if each is not None)
+        fit = fits.clipped(case.scored, low, high, RESOLUTION * float(np.median(case.scored.spread)))
+        yield Candidate("clipped-targets", f"targets are clipped at {where}", fit, options=("--clip", limits))
+
+
+def _limit(case: Case, ordered: Values) -> float | None:
+    """Return the least of sorted targets if it is a limit: more frequent than numbers and rounding explain."""
+    values, counts = np.unique(ordered, return_counts=True)
+    if counts[0] < max(FEWEST_TIES, LEAST_TIES * len(ordered)) or len(values) < FEWEST_TIES:
+        return None
+    if case.rows.distributions().is_discrete and values[0] == 0:
+        return None
+    return float(values[0]) if counts[0] > TIES * counts[1] else None
+
+
+def _is_constant(case: Case) -> bool:
+    """Return whether all standard deviations are equal, up to the noise of few draws."""
+    spread, draws = case.scored.spread, case.rows.distributions().n_draws
+    noise = 0.0 if draws is None else 1.15 / np.sqrt(2 * (draws - 1))
+    return bool(np.std(np.log(spread)) <= max(CONSTANT, noise))
+
+
+def _others(case: Case) -> Iterator[Candidate]:
+    """Yield training rows, heavy tails, a constant std, and an input or a region that explains the fault."""
+    scored = case.scored
+    text = "part of the rows were trained on: their errors are far too small"
+    yield Candidate("training-rows", text, fits.partly_trained(scored), surplus=2.0)
+    freedom = fits.freedom_of(scored)
+    text = f"errors have heavier tails, about those of Student's t with {freedom:g} degrees of freedom"
+    yield Candidate("heavy-tails", text, fits.heavy_tailed(scored), method="pit")
+    if _is_constant(case):
+        text, by = "the std is constant, but the size of errors is not", ("{mean}", *case.names)
+        yield Candidate("constant-std", text, fits.local(scored, case.features), correction=by)
+    if case.inside is not None:
+        names = [name for name in case.names if name in case.region]
+        fit = fits.piecewise(scored, case.inside)
+        yield Candidate(
+            "one-region", f"one region explains it: {case.region}", fit, correction=tuple(names), surplus=2.0
+        )

@@ -1,0 +1,186 @@
+"""Fits of what a cause leaves open, on some rows: how likely all targets are after it."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from calcheck.causes.normal_scores import Scored, log_density, probability
+from calcheck.core import sc
+from calcheck.typing import Mask, Values
+
+NORMAL = np.inf  # Degrees of freedom of the normal distribution
+FREEDOMS = (NORMAL, 10.0, 5.0, 3.0)  # Degrees of freedom of the errors that are tried
+TAILS = (3.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # Of heavy tails as a cause
+SHARES, SMALL = np.arange(1, 20) / 20, (0.01, 0.03, 0.1, 0.2, 0.3)  # Shares of training rows, and their errors in std
+NOISES = np.geomspace(0.2, 5, 14)  # Standard deviations of noise that are tried, in median predicted ones
+RIDGE, STEPS = 1.0, 25  # Of the regression of squared errors
+PARTNERS = 200  # Rows whose predictions are those of a target if rows are shuffled
+ROBUST = 0.7413  # Interquartile range of a normal distribution in standard deviations, its reciprocal
+
+
+class Likely(NamedTuple):
+    """How likely the targets are, and their probability integral transforms."""
+
+    log_density: Values  # (n,), in the unit of the targets of the file
+    pit: Values  # (n,)
+
+
+Fit = Callable[[Mask], Likely]
+
+
+def as_stated(scored: Scored, freedoms: Sequence[float] = FREEDOMS) -> Fit:
+    """Return the fit of predictions as they are, up to the degrees of freedom of errors of the same variance."""
+    r, slope = scored.evaluate()
+    each = {freedom: log_density(r, freedom) for freedom in freedoms}
+
+    def fit(train: Mask) -> Likely:
+        best = max(each, key=lambda freedom: float(each[freedom][train].sum()))
+        return Likely(each[best] + slope, probability(r, best))
+
+    return fit
+
+
+def recalibrated(scored: Scored, *, shift: bool, scale: bool, freedoms: Sequence[float] = FREEDOMS) -> Fit:
+    """Return the fit with a common shift and a common factor of the normal scores."""
+    r, slope = scored.evaluate()
+
+    def fit(train: Mask) -> Likely:
+        found = []
+        for freedom in freedoms:
+            b, s = _location_scale(r[train], freedom, shift=shift, scale=scale)
+            found.append((log_density((r - b) / s, freedom) - np.log(s), probability((r - b) / s, freedom)))
+        density, pit = max(found, key=lambda each: float(each[0][train].sum()))
+        return Likely(density + slope, pit)
+
+    return fit
+
+
+def _location_scale(r: Values, freedom: float, *, shift: bool, scale: bool) -> tuple[float, float]:
+    """Return the most likely shift and factor, by iterated weights."""
+    b = float(np.median(r)) if shift else 0.0
+    s = max(float(np.sqrt(np.mean((r - b) ** 2))), 1e-9) if scale else 1.0
+    for _ in range(STEPS if np.isfinite(freedom) else 1):
+        away = (r - b) ** 2 / s**2
+        weight = (freedom + 1) / (freedom - 2 + away) if np.isfinite(freedom) else np.ones(len(r))
+        b = float(np.sum(weight * r) / np.sum(weight)) if shift else 0.0
+        s = max(float(np.sqrt(np.mean(weight * (r - b) ** 2))), 1e-9) if scale else 1.0
+    return b, s
+
+
+def noisy(scored: Scored) -> Fit:
+    """Return the fit with noise of the observation of the most likely size."""
+    middle = float(np.median(scored.spread))
+    each = [as_stated(scored.with_noise(each * middle)) for each in NOISES]
+    return partial(_best, each)
+
+
+def noise_of(scored: Scored) -> float:
+    """Return the standard deviation of the most likely noise of the observation, in the unit of the targets."""
+    middle, every = float(np.median(scored.spread)), np.ones(len(scored.y), np.bool_)
+    fits = [as_stated(scored.with_noise(each * middle)) for each in NOISES]
+    return middle * float(NOISES[int(np.argmax([float(fit(every).log_density.sum()) for fit in fits]))])
+
+
+def heavy_tailed(scored: Scored) -> Fit:
+    """Return the fit with Student-t errors of the same variance."""
+    return as_stated(scored, TAILS)
+
+
+def freedom_of(scored: Scored) -> float:
+    """Return the most likely degrees of freedom of errors of the same variance."""
+    r, _ = scored.evaluate()
+    return max(TAILS, key=lambda each: float(log_density(r, each).sum()))
+
+
+def partly_trained(scored: Scored) -> Fit:
+    """Return the fit in which part of the rows has errors that are far too small."""
+    r, slope = scored.evaluate()
+    usual = np.exp(log_density(r, NORMAL))
+    small = {each: np.exp(log_density(r / each, NORMAL)) / each for each in SMALL}
+
+    def fit(train: Mask) -> Likely:
+        def total(choice: tuple[float, float]) -> float:
+            share, size = choice
+            return float(np.log((1 - share) * usual[train] + share * small[size][train] + 1e-300).sum())
+
+        share, size = max(product(SHARES, SMALL), key=total)
+        density = np.log((1 - share) * usual + share * small[size] + 1e-300)
+        return Likely(density + slope, (1 - share) * sc.ndtr(r) + share * sc.ndtr(r / size))
+
+    return fit
+
+
+def shuffled(scored: Scored) -> Fit:
+    """Return the fit in which each target belongs to any of the predictions."""
+    n = len(scored.y)
+    chosen = np.random.default_rng(n).permutation(n)[:PARTNERS]
+    density, pit = np.zeros(n), np.zeros(n)
+    for row in chosen:
+        x, scores = scored.quantiles[row], scored.scores[row]
+        place = np.clip(np.searchsorted(x, scored.y, side="right") - 1, 0, len(x) - 2)
+        slope = (np.diff(scores) / np.diff(x))[place]
+        r = np.clip(scores[place] + (scored.y - x[place]) * slope, -1e3, 1e3)
+        density += np.exp(log_density(r, NORMAL)) * slope
+        pit += sc.ndtr(r)
+    likely = Likely(np.log(density / len(chosen) + 1e-300), pit / len(chosen))
+    return lambda _: likely
+
+
+def local(scored: Scored, features: Values) -> Fit:
+    """Return the fit with a logarithm of the standard deviations that is linear in features (n, d)."""
+    r, slope = scored.evaluate()
+
+    def fit(train: Mask) -> Likely:
+        eta = features @ coefficients(features[train], r[train])
+        z = r * np.exp(-eta / 2)
+        return Likely(log_density(z, NORMAL) - eta / 2 + slope, sc.ndtr(z))
+
+    return fit
+
+
+def coefficients(features: Values, r: Values) -> Values:
+    """Return those of the logarithm of the mean squared error, by weighted least squares with a small penalty."""
+    ridge = RIDGE * np.eye(features.shape[1])
+    ridge[0, 0] = 1e-9
+    beta = np.zeros(features.shape[1])
+    beta[0] = np.log(np.mean(np.minimum(r**2, 1e12)) + 1e-12)
+    hat = np.linalg.solve(features.T @ features + ridge, features.T)
+    for _ in range(STEPS):
+        eta = features @ beta
+        step = hat @ (eta + np.clip(r**2 * np.exp(-eta), 0, 1e6) - 1) - beta
+        beta += step / max(1.0, float(np.abs(step).max()))
+    return np.asarray(beta)
+
+
+def piecewise(scored: Scored, inside: Mask) -> Fit:
+    """Return the fit with a shift and a factor of its own in some rows, and none in the others."""
+    r, slope = scored.evaluate()
+
+    def fit(train: Mask) -> Likely:
+        b, s = _location_scale(r[train & inside], NORMAL, shift=True, scale=True)
+        z, width = np.where(inside, (r - b) / s, r), np.where(inside, s, 1.0)
+        return Likely(log_density(z, NORMAL) - np.log(width) + slope, sc.ndtr(z))
+
+    return fit
+
+
+def clipped(scored: Scored, low: float | None, high: float | None, resolution: float) -> Fit:
+    """Return the fit with targets that are clipped at limits; those at limits are known to a resolution."""
+    r, slope = scored.evaluate()
+    density, pit = log_density(r, NORMAL) + slope, sc.ndtr(r)
+    random = np.random.default_rng(len(r)).random(len(r))
+    for limit, sign in ((low, 1.0), (high, -1.0)):
+        if limit is not None:
+            at = scored.y == limit
+            beyond = sc.ndtr(sign * r[at])
+            density[at] = np.log(beyond + 1e-300) - np.log(resolution)
+            pit[at] = random[at] * beyond if sign > 0 else 1 - random[at] * beyond
+    likely = Likely(density, pit)
+    return lambda _: likely
+
+
+def _best(fits: Sequence[Fit], train: Mask) -> Likely:
+    return max((fit(train) for fit in fits), key=lambda each: float(each.log_density[train].sum()))
