@@ -10,9 +10,9 @@ import pytest
 import calcheck as library
 from calcheck.causes import fits
 from calcheck.causes.candidates import Case
+from calcheck.causes.conclusion import sampled_rows
 from calcheck.causes.normal_scores import Scored
 from calcheck.causes.search import find_causes
-from calcheck.causes.conclusion import sampled_rows
 from calcheck.distributions import Gaussian, Quantiles
 from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
