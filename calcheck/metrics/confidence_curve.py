@@ -97,8 +97,17 @@ class ConfidenceCurve(OrderedMetric):
         """Return the value of a data set without the curves that are reported."""
         rows = source.predictions()
         by_std = binning.cut_spreads(rows.distributions(), tuple(self._remaining_shares()))
-        terms = self._terms(np.abs(zscores.errors(rows)), by_std)
-        return float(self.value(groups.Averages(terms, len(rows)).means()))
+        error, n = np.abs(zscores.errors(rows)), len(rows)
+        if n > groups.PART:
+            return float(self.value(groups.Averages(self._terms(error, by_std), n).means()))
+        loss = error if self.score == "mae" else error**2
+        means = {
+            "rows_by_std": by_std.sums(None) / n,
+            "error_by_std": by_std.sums(loss) / n,
+            "rows_by_error": np.full(n, 1 / n),
+            "error_by_error": np.sort(loss) / n,
+        }
+        return float(self.value(groups.Means(means, n)))
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the error of the remaining rows by the share of removed rows, and that of the oracle."""
