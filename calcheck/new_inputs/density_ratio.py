@@ -7,22 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from calcheck.kernels.bandwidths import Scaling, bandwidth, sample_inputs
+from calcheck.kernels.bandwidths import sample_inputs
 from calcheck.kernels.kernel_functions import Rbf
+from calcheck.new_inputs.positions import median_gamma
 from calcheck.typing import Values
 
 CENTERS = 100  # Most centers of kernels, which are new rows
 WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # Squared widths that are tried, relative to the median squared distance
 RIDGES = (0.001, 0.01, 0.1, 1.0, 10.0)  # Regularizers that are tried
 FOLDS = 5
-
-
-def median_gamma(points: Values) -> float:
-    """Return one over the median squared distance of points; 1 if they are equal."""
-    if not points.std(axis=0).any():
-        return 1.0
-    unscaled = Scaling(np.zeros(points.shape[1]), np.ones(points.shape[1]), unit_norm=False)
-    return bandwidth("median", points, unscaled, "rbf")
 
 
 class _Loss(NamedTuple):

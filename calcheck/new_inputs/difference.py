@@ -7,9 +7,10 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.lazy_inputs import Inputs
 from calcheck.execution.run import RandomStream, Run
-from calcheck.kernels.bandwidths import Scaling, bandwidth, sample_inputs
+from calcheck.kernels.bandwidths import Scaling, sample_inputs
 from calcheck.kernels.kernel_functions import Rbf
 from calcheck.mmd.two_samples import PooledGram
+from calcheck.new_inputs.positions import median_gamma
 from calcheck.reports.conclusion import ColumnDifference, InputsDiffer
 from calcheck.typing import Floats, Values
 
@@ -33,8 +34,7 @@ def _permutation_p(tested: Floats, new: Floats, scaling: Scaling, run: Run) -> f
     labels = np.arange(len(points)) < len(tested)
     if not points.var(axis=0).any():
         return 1.0
-    unscaled = Scaling(np.zeros(points.shape[1]), np.ones(points.shape[1]), unit_norm=False)
-    gram = PooledGram(Rbf(gamma=bandwidth("median", points, unscaled, "rbf")).gram(points, points))
+    gram = PooledGram(Rbf(gamma=median_gamma(points)).gram(points, points))
     rng = run.rng(RandomStream.PERMUTATIONS)
     found = np.concatenate(list(gram.permuted(rng.permutation(labels) for _ in range(PERMUTATIONS))))
     own = gram.distances(labels[None])[0]

@@ -10,7 +10,8 @@ from calcheck.execution.backend import backend
 from calcheck.kernels.bandwidths import sample_inputs
 from calcheck.kernels.kernel_functions import Rbf
 from calcheck.linalg.gram import Nystroem
-from calcheck.new_inputs.density_ratio import DensityRatio, median_gamma
+from calcheck.new_inputs.density_ratio import DensityRatio
+from calcheck.new_inputs.positions import median_gamma
 from calcheck.typing import Values
 
 LANDMARKS, DIRECTIONS = 500, 100  # Most landmarks of the regression, and most directions in the space of its features
@@ -20,7 +21,7 @@ SMALLEST = 0.05  # Least part of a row's error that it does not explain itself
 
 def local_regression(x: Values) -> LeaveOneOut:
     """Return the kernel regression on scaled inputs (n, d), which also predicts at others."""
-    landmarks = np.asarray(sample_inputs(x, LANDMARKS), dtype=np.float64)
+    landmarks = np.asarray(sample_inputs(x, LANDMARKS))
     kernel = Rbf(gamma=GAMMA * median_gamma(landmarks))
     features = Nystroem.from_eigenvectors(kernel, landmarks, backend(None, "float64"), smallest_share=1e-12)
     found = LeaveOneOut.from_features(lambda points: np.asarray(features(points)), x)

@@ -10,7 +10,8 @@
 Tested inputs are normal, and the true standard deviation is exp(.4 tanh x1) times the predicted one. The first of the
 500 new inputs is normal with mean ``shift`` and standard deviation .8, the others are like the tested ones. Designs are
 two inputs (plain), 20 draws in place of a normal prediction (draws), a smooth map of two inputs to 64 columns
-(embedding), and 10 and 64 inputs. The true factor is that of the new rows that are not called beyond.
+(embedding), 10 and 64 inputs (ten, many), and two inputs with targets whose true factor is 1.2 (border). The true
+factor is that of the new rows that are not called beyond.
 
 For each cell, a line of new_inputs.jsonl has the mean and the standard deviation of the errors of the log factor, also
 those of the tested rows without weights and with the density ratio as weights; the share of intervals that hold the
@@ -40,17 +41,19 @@ from calcheck.new_inputs.transfer import transfer
 from calcheck.predictions import Predictions
 
 SAVED = Path(__file__).with_suffix(".jsonl")
-COLUMNS = {"plain": 2, "draws": 2, "embedding": 2, "ten": 10, "many": 64}
+COLUMNS = {"plain": 2, "draws": 2, "embedding": 2, "ten": 10, "many": 64, "border": 2}
 SHIFTS = {
     "plain": (0, 0.5, 1, 2),
     "draws": (0, 0.5, 1, 2),
     "embedding": (0, 0.5, 1, 2),
     "ten": (0.5, 1),
     "many": (0.5, 1),
+    "border": (0.5, 1, 2),
 }
 LEVEL, TOLERANCE, NEW, DRAWS, COUNTED = 0.9, 0.2, 500, 20, 100
 MOST = {"ten": 0.10}
 HELD, WRONG = 0.87, 0.075
+BORDER = 0.97  # Relative size of a fault at the tolerance, up to rows that are called beyond
 SCORE = float(ndtri((1 + LEVEL) / 2))
 
 
@@ -76,9 +79,9 @@ def new_inputs(rng, n, columns, shift):
     return x
 
 
-def rows_of(rng, x, design):
+def rows_of(rng, x, design, size=1.0):
     n = len(x)
-    y = scale(x) * rng.normal(size=n)
+    y = size * scale(x) * rng.normal(size=n)
     predictive = Samples(rng.normal(size=(n, DRAWS))) if design == "draws" else Gaussian(np.zeros(n), np.ones(n))
     is_embedded = design == "embedding"
     return Predictions(y=y, predictive=predictive, x=embed(x) if is_embedded else x, has_embedding=is_embedded)
@@ -93,12 +96,13 @@ def one_set(design, n, shift, seed):
     """Return the results of one data set."""
     rng = np.random.default_rng([seed, n, int(10 * shift), COLUMNS[design], len(design)])
     x, other = tested_inputs(rng, n, COLUMNS[design]), new_inputs(rng, NEW, COLUMNS[design], shift)
-    rows = rows_of(rng, x, design)
+    size = (1 + TOLERANCE) / true_factor(other) if design == "border" else 1.0
+    rows = rows_of(rng, x, design, size)
     is_embedded = design == "embedding"
     new = Predictions(x=embed(other) if is_embedded else other, has_embedding=is_embedded)
     found = transfer(rows, new, run=Run(seed=seed), tolerance=TOLERANCE, level=LEVEL)
-    truth = true_factor(other[~found.columns["beyond"]])
-    size, bias = found.conclusion.effects[0], found.conclusion.effects[1:2]
+    truth = size * true_factor(other[~found.columns["beyond"]])
+    stated, bias = found.conclusion.effects[0], found.conclusion.effects[1:2]
     factor = Factor.from_rows(rows, LEVEL)
     weights = found.weights if found.weights.any() else np.ones(n)
     plain, weighted = (factor.value(each / each.sum()) for each in (np.ones(n), weights))
@@ -108,14 +112,14 @@ def one_set(design, n, shift, seed):
         "truth": truth,
         "beyond": found.columns["beyond"].mean(),
         "counted": found.conclusion.effective_rows,
-        "stated": size.value is not None,
+        "stated": stated.value is not None,
         "yes": found.conclusion.answer == "yes",
-        "wrong": found.conclusion.answer == "yes" and abs(np.log(truth)) >= np.log1p(TOLERANCE),
+        "wrong": found.conclusion.answer == "yes" and abs(np.log(truth)) >= BORDER * np.log1p(TOLERANCE),
     }
-    if size.value is not None:
-        high = np.inf if size.high is None else size.high
-        result |= {"error": np.log(size.value / truth), "held": size.low <= truth <= high}
-        result |= {"width": np.log(high / size.low), "bias_held": bias[0].low <= 0 <= bias[0].high}
+    if stated.value is not None:
+        high = np.inf if stated.high is None else stated.high
+        result |= {"error": np.log(stated.value / truth), "held": stated.low <= truth <= high}
+        result |= {"width": np.log(high / stated.low), "bias_held": bias[0].low <= 0 <= bias[0].high}
     return result
 
 

@@ -97,6 +97,19 @@ def test_new_rows_with_targets_are_foretold_and_make_the_interval_narrower():
     assert widths[1] < 0.8 * widths[0]
 
 
+def test_an_input_with_few_values_is_as_good_as_another():
+    rng = np.random.default_rng(0)
+    x = (rng.random((100, 1)) < 0.1).astype(float)
+    rows = Predictions(
+        y=rng.normal(size=100), predictive=Gaussian(np.zeros(100), np.ones(100)), x=x, has_embedding=False
+    )
+    new = Predictions(x=np.array([[0.0], [1.0], [0.0], [1.0], [1.0], [2.0]]), has_embedding=False)
+    found = transferred(rows, new)
+    assert found.columns["beyond"].tolist() == [False] * 5 + [True]
+    constant = transferred(replace(rows, x=np.ones((100, 1))), replace(new, x=np.ones((6, 1)))).conclusion
+    assert constant.inputs_differ.p == 1
+
+
 def test_p_of_a_share_is_binomial():
     """Of 10 rows, all are inside with .9^10 = .3487, and up to 9 of them with .6513, at least 9 with .7361."""
     assert binomial_p(1.0, 10.0, 0.9) == pytest.approx(2 * 0.9**10)
