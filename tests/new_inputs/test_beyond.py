@@ -33,6 +33,20 @@ def test_a_row_far_away_lies_beyond_although_its_p_is_not_that_small():
     assert np.flatnonzero(found.rows).tolist() == [499]
 
 
+@pytest.mark.parametrize(
+    ("n", "m", "farthest", "place", "named"),
+    [
+        (100, 100, 30, 99.5, 30),  # 1.5 rows like the tested ones are expected: 5 % of 30
+        (100, 100, 29, 99.5, 0),
+        (100, 2, 1, 100.5, 1),  # half a row of 50 is expected, and 1 of 2 is beyond all others with 2/102 < .05/2
+        (50, 2, 1, 50.5, 0),  # with 2/52
+    ],
+)
+def test_rows_are_named_if_few_of_them_are_expected_and_all_together_are_rare(n, m, farthest, place, named):
+    distance = np.array([place] * farthest + [n / 2] * (m - farthest))
+    assert Beyond(np.arange(1.0, n + 1), distance, np.zeros(m, int)).rows.sum() == named
+
+
 def test_a_small_cluster_lies_beyond_and_rows_like_the_tested_ones_do_not():
     rng = np.random.default_rng(0)
     named = []

@@ -21,6 +21,14 @@ def test_the_column_that_was_shifted_comes_first_and_only_it_differs():
     assert [each.name for each in found.columns if each.p <= 0.05] == ["x1"] == [found.columns[0].name]
 
 
+def test_p_values_of_columns_are_adjusted_for_their_number():
+    rng = np.random.default_rng(0)
+    x, new = rng.normal(size=(60, 2)), rng.normal(loc=[0.4, 0.3], size=(60, 2))
+    own = sorted(distance_of_samples(x[:, place], new[:, place])[1] for place in range(2))
+    adjusted = sorted(each.p for each in compared(x, new).columns)
+    np.testing.assert_allclose(adjusted, [2 * own[0], max(2 * own[0], own[1])])
+
+
 def test_right_p_values_are_small_as_often_as_they_say():
     rng = np.random.default_rng(0)
     p = np.array([compared(rng.normal(size=(60, 2)), rng.normal(size=(40, 2))).p for _ in range(30)])

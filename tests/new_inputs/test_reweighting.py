@@ -7,6 +7,7 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS
 from calcheck.new_inputs.density_ratio import DensityRatio
+from calcheck.new_inputs.labels import choose_labels
 from calcheck.new_inputs.measures import Factor, Order
 from calcheck.new_inputs.reweighting import Reweighting, local_regression, with_regularizer
 from calcheck.predictions import InMemory, Predictions
@@ -90,3 +91,14 @@ def test_with_equal_weights_the_factor_and_its_limits_are_those_of_the_file(draw
     if not draws:  # whose limits count that draws that play the target vary as well
         found = own.of_equal_rows(0.05)
         np.testing.assert_allclose([found.low, found.high], [result.low, result.high])
+
+
+def test_rows_to_label_are_those_of_large_weights_but_not_next_to_each_other(found):
+    reweighting, _ = found
+    together, counts = reweighting.with_new_rows(), np.append(np.ones(40), np.zeros(30))
+    ratio = together.ratio.weights(counts, np.ones(30))
+    weights = np.abs(together.influence(counts, np.ones(30), ratio)[40:])
+    chosen = choose_labels(reweighting, 6)
+    assert chosen[0] == weights.argmax()
+    assert set(chosen) != set(np.argsort(-weights)[:6])
+    assert weights[chosen].mean() > np.median(weights)
