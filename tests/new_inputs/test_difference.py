@@ -23,7 +23,7 @@ def test_the_column_that_was_shifted_comes_first_and_only_it_differs():
 
 def test_p_values_of_columns_are_adjusted_for_their_number():
     rng = np.random.default_rng(0)
-    x, new = rng.normal(size=(60, 2)), rng.normal(loc=[0.4, 0.3], size=(60, 2))
+    x, new = rng.normal(size=(60, 2)), rng.normal(loc=[1.0, 0.7], size=(60, 2))
     own = sorted(distance_of_samples(x[:, place], new[:, place])[1] for place in range(2))
     adjusted = sorted(each.p for each in compared(x, new).columns)
     np.testing.assert_allclose(adjusted, [2 * own[0], max(2 * own[0], own[1])])
