@@ -56,9 +56,8 @@ def differ_text(on: NewInputs) -> str:
 
 def count_text(on: NewInputs, tested: int) -> str:
     """Return how many of the tested rows count for the new ones."""
-    if on.effective_rows is None:
-        return f"none of {tested:,} tested rows counts there"
-    return f"{on.effective_rows:,.0f} of {tested:,} tested rows count there"
+    rows = f"of {tested:,} tested rows" + (f" and {on.labelled:,} new ones with targets" if on.labelled else "")
+    return f"none {rows} count there" if on.effective_rows is None else f"{on.effective_rows:,.0f} {rows} count there"
 
 
 def coverage_text(on: NewInputs) -> str:

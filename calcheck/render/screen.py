@@ -22,6 +22,7 @@ from calcheck.reports.conclusion import (
 
 HALF, LIMIT = 6, 3  # Characters of a bar from its center to its end, and to the tolerance
 OUTPUTS, RULES, FOUND = 4, 4, 2  # Most targets, most rules, and most findings of a rule
+COMMANDS = 2  # Most commands beside the answer at new inputs
 NUMBERS = 26  # Characters of a number with its interval
 ALONG = {"ranking": "by size", "inputs": "along inputs", "time": "over time", "groups": "by group"}
 """Words for what local errors are along."""
@@ -100,7 +101,8 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     told = document.answer_cell(conclusion, after)
     undo = tuple(each.command for each in conclusion.causes[:1] if each.command)
     further = [each for each in conclusion.next if not (undo and MEND in undo[0] and MEND in each)]
-    return Answer(document.QUESTION, told, tuple(lines), (*undo, *further), lined=True)
+    commands = (*undo, *further)[: None if conclusion.on is None else COMMANDS]
+    return Answer(document.QUESTION, told, tuple(lines), commands, lined=True)
 
 
 def _leading(effect: Effect, conclusion: Answered) -> str:
@@ -278,7 +280,7 @@ def _new_lines(on: NewInputs, report: Report) -> Iterator[tuple[str, Cell]]:
     """Yield the lines of the answer at new inputs: by how much intervals are off there, and what is known about it."""
     tolerance = on.tolerance or 0.0
     wrong = sorted((each for each in on.effects if each.within is False), key=lambda each: -_size(each))
-    unknown = [each.text for each in on.effects if each.value is None]
+    unknown = [each.text.removeprefix("not shown: ") for each in on.effects if each.value is None]
     after = f": {_leading(wrong[0], on)}" if wrong else f": {unknown[0]}" if unknown else document.terms(on)
     yield "new", document.answer_cell(on, f" on {new_inputs.name_of(report)}{after}")
     for each in on.effects:
