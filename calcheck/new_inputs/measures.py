@@ -74,19 +74,26 @@ class Factor:
         found = [each.quantile(weights, self.level) for each in self.roles]
         return float(np.mean(found)) if found else 1.0
 
-    def excess(self, weights: Values, factor: float | None = None) -> Values:
-        """Return numbers whose weighted mean is by how much the share of targets up to the factor is too large, (n,).
+    def excess(self, weights: Values) -> Values:
+        """Return whether targets are up to the weighted quantile, minus the level, (n,); minus those of draws, if any.
 
-        For draws, it is that of targets minus that of draws in their place, up to the same number.
+        The share of targets inside intervals that are wider by the factor varies as the weighted mean of that.
         """
-        limit = self._expected(weights) if factor is not None else self.order.quantile(weights, self.level)
-        limit *= 1.0 if factor is None else factor
-        found = np.where(self.ratios <= limit, 1 - self.level, -self.level)
-        if not self.roles:
-            return found
-        limits = [limit if factor is not None else each.quantile(weights, self.level) for each in self.roles]
-        inside = [each.in_rows() <= limit for each, limit in zip(self.roles, limits, strict=True)]
-        return np.asarray(found - (np.mean(inside, axis=0) - self.level))
+        found = (self.ratios <= self.order.quantile(weights, self.level)) - self.level
+        members = [(each.in_rows() <= each.quantile(weights, self.level)) - self.level for each in self.roles]
+        return np.asarray(found - np.mean(members, axis=0) if members else found)
+
+    def share_inside(self, weights: Values) -> float:
+        """Return the weighted share of targets inside; what is nearest to the level, if some are at limits.
+
+        For draws, it is the level plus the difference from the share of draws in their place up to the same number.
+        """
+        limit = self._expected(weights)
+        strict, closed = (float(weights @ each) for each in (self.ratios < limit, self.ratios <= limit))
+        if self.roles:
+            members = float(np.mean([weights @ (each.in_rows() <= limit) for each in self.roles]))
+            strict, closed = (self.level + each - members for each in (strict, closed))
+        return float(np.clip(self.level, min(strict, closed), closed))
 
     @cached_property
     def ratios(self) -> Values:

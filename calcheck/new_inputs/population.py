@@ -106,8 +106,8 @@ class Population:
             factor.value(robust, low) if low > 0 else 0.0,
             factor.value(robust, high) if high < 1 else math.inf,
         )
-        share = level + float(robust @ factor.excess(robust, 1.0))
-        return Estimate("size", value, min(ends[0], value), max(ends[1], value), binomial_p(share, rows, level))
+        p = binomial_p(factor.share_inside(robust), rows, level)
+        return Estimate("size", value, min(ends[0], value), max(ends[1], value), p)
 
     def coverage(self, level: float) -> float:
         """Return the expected share of targets inside the intervals of a level."""
@@ -122,12 +122,14 @@ class Population:
         )
         return Estimate("bias", found.value, *found.limits(tail), found.p_value(0.0))
 
-    def local(self, tail: float) -> Estimate:
-        """Return the local error of the scale, along the inputs as they are among the new rows.
+    def local(self, tail: float) -> Estimate | None:
+        """Return the local error of the scale along the inputs of the new rows; None if only limits are stated.
 
         It is that of the rows with the density ratio as weights: Cov(g, w) / sd(g), for the predictions g of the
         components w of the PIT from other rows. Its p-value is by random signs of w, equal ones in a cluster.
         """
+        if self._components is None:
+            return None
         weights = self.weights.ratio / self.weights.ratio.sum()
         outputs = self._components - weights @ self._components
         rng = self.run.rng(RandomStream.SIGNS)
@@ -143,8 +145,10 @@ class Population:
         return Estimate("inputs", float(values[0] / unit), float((values[0] - reach) / unit), math.inf, p)
 
     @cached_property
-    def _components(self) -> Values:
-        """The second components of the PIT, (n,)."""
+    def _components(self) -> Values | None:
+        """The second components of the PIT, (n,); None if only limits of intervals are stated."""
+        if self.rows.distributions().interval_levels is not None:
+            return None
         return mean_component(*stated_pit(self.rows), 2)
 
     @property
@@ -152,7 +156,9 @@ class Population:
         return local_error.resolution(self.rows.distributions(), 2)
 
     def local_factors(self, x: Values) -> Values:
-        """Return the factors by which standard deviations are wrong at scaled inputs, (k,)."""
+        """Return the factors by which standard deviations are wrong at scaled inputs, (k,); NaN if that is not seen."""
+        if self._components is None:
+            return np.full(len(x), np.nan)
         mean = float(self._components.mean())
         outputs = self._components - mean
         place = int(self.regression.covariances(outputs[:, None]).sharpest[0])

@@ -50,10 +50,11 @@ def _stated(found: Population, terms: Terms) -> dict[str, Any]:
     factors = {level: found.factor(level, terms.tail) for level in stated_levels(found.rows, terms.level)}
     tests = [factors[level].p or 0.0 for level in factors if level in (MIDDLE, terms.level)]
     size = factors[terms.level]._replace(p=min(1.0, len(tests) * min(tests)))
-    estimates = _adjusted([size, found.bias(terms.tail), found.local(terms.tail)])
+    local = found.local(terms.tail)
+    estimates = _adjusted([size, found.bias(terms.tail), *([] if local is None else [local])])
     others = [each._replace(topic="shape", p=None) for level, each in factors.items() if level != terms.level]
-    n, alpha = len(found.rows), terms.tail
-    decision = decide(estimates, n=n, tolerance=terms.tolerance, others=others, alpha=alpha)
+    n, tested = len(found.rows), local is not None
+    decision = decide(estimates, n=n, tolerance=terms.tolerance, others=others, tested=tested, alpha=terms.tail)
     effects = [_effect(each, held, terms) for each, held in zip(estimates, decision.within, strict=True)]
     return {
         "answer": decision.answer,

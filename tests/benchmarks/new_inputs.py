@@ -157,7 +157,7 @@ def saved():
 
 def run_cells(options):
     for design, n in product(options.only or COLUMNS, options.rows):
-        for shift in SHIFTS[design]:
+        for shift in [each for each in SHIFTS[design] if each in (options.shifts or SHIFTS[design])]:
             cell = {"design": design, "n": n, "shift": shift}
             known = [each for each in saved() if {name: each[name] for name in cell} == cell]
             if any(each["sets"] >= options.sets for each in known):
@@ -295,6 +295,7 @@ def main():
     parser.add_argument("--sets", type=int, default=60)
     parser.add_argument("--rows", type=int, nargs="+", default=[500, 2000])
     parser.add_argument("--only", nargs="+", choices=COLUMNS)
+    parser.add_argument("--shifts", type=float, nargs="+")
     parser.add_argument("--workers", type=int, default=1)
     for name in ("table", "beyond", "labels", "speed"):
         parser.add_argument(f"--{name}", action="store_true")

@@ -1,16 +1,20 @@
 """The answer at new inputs."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError
+from calcheck.evaluation import evaluate
 from calcheck.execution.run import RowDependence, Run
+from calcheck.metrics import METRICS
 from calcheck.new_inputs.population import binomial_p
 from calcheck.new_inputs.transfer import transfer
-from calcheck.predictions import Predictions
+from calcheck.predictions import InMemory, Predictions
+from tests.benchmarks import right_models
 
 TRUE = 1.303  # The factor of new inputs around 1: 90 % of normal errors times exp(.4 tanh x) are up to it
 
@@ -108,6 +112,22 @@ def test_an_input_with_few_values_is_as_good_as_another():
     assert found.columns["beyond"].tolist() == [False] * 5 + [True]
     constant = transferred(replace(rows, x=np.ones((100, 1))), replace(new, x=np.ones((6, 1)))).conclusion
     assert constant.inputs_differ.p == 1
+
+
+@pytest.mark.parametrize("kind", ["intervals", "quantiles", "counts"])
+def test_predictions_of_other_kinds_have_the_factor_of_the_tested_rows_where_these_are_alike(kind):
+    make = {
+        "intervals": partial(right_models.normal_intervals, (0.9,)),
+        "quantiles": right_models.normal_quantiles,
+        "counts": right_models.poisson,
+    }[kind]
+    rng = np.random.default_rng(0)
+    rows = replace(make(rng, 100, 1.0), x=rng.normal(size=(100, 1)), has_embedding=False)
+    found = transferred(rows, Predictions(x=rng.normal(size=(100, 1)), has_embedding=False)).conclusion
+    size = evaluate(InMemory(rows), [METRICS["width-factor"]()]).results[0]
+    assert abs(np.log(found.effects[0].value / size.value)) < 0.1
+    assert found.answer != "no"
+    assert ("inputs" in [each.topic for each in found.effects]) == (kind != "intervals")
 
 
 def test_p_of_a_share_is_binomial():
