@@ -1,4 +1,4 @@
-"""Evaluation of several targets: each by itself, and how they depend on each other."""
+"""Evaluation of several targets, each by itself and how they depend on each other; and of new inputs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,8 @@ from calcheck.inference.p_values_and_verdicts import topic_p_values
 from calcheck.io.evaluation_points import NewRows
 from calcheck.metrics._targets import DependenceFactor
 from calcheck.metrics.base import Metric
-from calcheck.predictions import MappedSource, Predictions, Source
+from calcheck.metrics.sharpness import Width
+from calcheck.predictions import InMemory, MappedSource, Predictions, Source
 from calcheck.reports import Report, Skipped, rejects
 from calcheck.reports.conclusion import Conclusion, Effect
 from calcheck.typing import AnyArray
@@ -130,11 +131,22 @@ def _with_new_inputs(
         found.columns["label_rank"] = _ranks(found.conclusion.label, new)
     if on.take is not None:
         on.take(new, found)
-    at, conclusion = found.conclusion, report.conclusion or Conclusion(answer="not-shown", effects=())
+    width = None if new.predictive is None else _mean_width(new, answer, run)
+    at, conclusion = (
+        replace(found.conclusion, width=width),
+        report.conclusion or Conclusion(answer="not-shown", effects=()),
+    )
     if "dependence_noticed" in report.settings:  # nothing is judged
         at = replace(at, answer="not-shown", qualifiers=(), rows_needed=None, effects=conclusion.effects)
     files = (*report.input.files, *(replace(each, role="new_inputs") for each in files))
     return replace(report, input=replace(report.input, files=files), conclusion=replace(conclusion, on=at))
+
+
+def _mean_width(rows: Predictions, answer: Answer, run: Run) -> float | None:
+    """Return the mean width of the intervals of the answer; None if the predictions do not state them."""
+    metric = Width(answer.level_of(rows))
+    found = evaluate(InMemory(rows), [metric], run=replace(run.quiet(), replicates=0, resamples=0)).results
+    return found[0].value if found else None
 
 
 def _ranks(chosen: Sequence[int], rows: Predictions) -> AnyArray:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from calcheck.core.text import p_text, percent
-from calcheck.render.numbers_and_notes import factor, shift
+from calcheck.render.numbers_and_notes import factor, number, shift
 from calcheck.reports import Report
 from calcheck.reports.conclusion import Effect, NewInputs
 
@@ -64,7 +64,8 @@ def coverage_text(on: NewInputs) -> str:
     """Return the expected coverage of the intervals of the answer; empty if it is unknown."""
     if on.coverage is None or on.level is None:
         return ""
-    return f"{percent(on.level)} intervals are expected to hold {percent(float(f'{on.coverage:.2g}'))}"
+    width = "" if on.width is None else f"are {number(on.width)} wide on average, and "
+    return f"{percent(on.level)} intervals {width}are expected to hold {percent(float(f'{on.coverage:.2g}'))}"
 
 
 def observed_texts(on: NewInputs) -> Iterator[str]:

@@ -182,6 +182,7 @@ class NewInputs(Answered):
     effective_rows: float | None = None
     inputs_differ: InputsDiffer  # Whether the inputs differ at all
     coverage: float | None = None  # Expected share of targets inside the intervals of the level
+    width: float | None = None  # Mean width of these intervals at the new rows, if these have predictions
     label: tuple[int, ...] = ()  # The new rows whose targets would narrow the interval most, the most useful first
     labelled: int = 0  # Number of new rows with targets, which the effects make use of
     foretold: tuple[Effect, ...] = ()  # The effects of new rows with targets as the tested rows foretell them

@@ -65,6 +65,7 @@ def test_rows_to_label_are_ranked_and_known_targets_compared_with_what_was_foret
     frames[1].assign(y=frames[1]["y"].where(frames[1].index % 2 == 0)).to_csv(new, index=False)
     on = evaluated(old, *X, "--on", new, "--label", 3, "--pointwise", tmp_path / "rows.csv")["conclusion"]["on"]
     assert on["labelled"] == 20
+    assert on["width"] == pytest.approx(2 * 1.6448536)
     rows = pd.read_csv(tmp_path / "rows.csv")
     assert rows["label_rank"].dropna().sort_values().index.tolist() == on["label"]
     assert sorted(rows["label_rank"].dropna()) == [1, 2, 3]
