@@ -116,6 +116,8 @@ def _with_new_inputs(
         raise OptionError("--on compares inputs: also pass --inputs or --embedding, with the columns of both files")
     with on.new.source.error_names():
         new, files = on.new.source.predictions(), on.new.source.input_info().files
+    if {each.sha256 for each in files} & {each.sha256 for each in report.input.files if each.role == "predictions"}:
+        raise OptionError("--on names the tested rows themselves: pass other rows")
     names = () if rows.has_embedding else source.input_names()
     found = transfer(
         rows,

@@ -142,7 +142,9 @@ def _new_inputs(report: Report) -> list[str]:
 
 def _labels(conclusion: Conclusion, new: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the command that says which targets would show the answer at new inputs, if it is not shown."""
-    if new and conclusion.on is not None and conclusion.on.answer == "not-shown" and not conclusion.on.label:
+    on = conclusion.on
+    is_open = on is not None and on.answer == "not-shown" and not on.label
+    if new and on is not None and is_open and on.effective_rows is not None and on.rows > LABELS:
         yield "evaluate", [*new, "--label", str(LABELS), "--pointwise", "rows.csv"]
 
 

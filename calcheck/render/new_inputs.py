@@ -35,13 +35,13 @@ def facts(on: NewInputs, tested: int) -> tuple[list[Fact], list[Fact]]:
 def beyond_text(on: NewInputs) -> str:
     """Return which share of the new rows lies beyond the tested inputs."""
     share, low, high = (float(f"{100 * each:.2g}") for each in (on.beyond.share, on.beyond.low, on.beyond.high))
-    return f"{share:g} % ({low:g} to {high:g} %) of {on.rows:,} rows"
+    return f"{share:g} % ({low:g} to {high:g} %) of {on.rows:,} row{'s' * (on.rows != 1)}"
 
 
 def rows_text(on: NewInputs) -> str:
     """Return how many new rows lie beyond the tested inputs, and how many tested rows count for the others."""
-    count = 0 if on.effective_rows is None else on.effective_rows
-    return f"{beyond_text(on)} lie beyond; {count:,.0f} tested rows count"
+    count = "" if on.effective_rows is None else f"; {on.effective_rows:,.0f} tested rows count"
+    return f"{beyond_text(on)} lie beyond{count}"
 
 
 def differ_text(on: NewInputs) -> str:

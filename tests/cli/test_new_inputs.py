@@ -149,6 +149,8 @@ def test_new_rows_without_the_inputs_are_refused(calcheck, files, tmp_path):
     refused = calcheck("evaluate", files[0], *X, "--on", tmp_path / "other.csv").refused()
     assert "other.csv: there is no column 'b' for the inputs" in refused
     assert "also pass --on FILE" in calcheck("evaluate", files[0], "--label", 5).refused()
+    same = calcheck("evaluate", files[0], *X, *FEW, "--metrics", "zms", "--on", files[0]).refused()
+    assert "--on names the tested rows themselves" in same
     assert "there is no file" in calcheck("evaluate", files[0], *X, "--on", tmp_path / "none.csv").refused()
 
 
