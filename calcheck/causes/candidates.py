@@ -29,6 +29,8 @@ READINGS = (
     "log-as-std",
     "log-variance-as-std",
 )
+FAR = 0.37  # Minimum logarithm of a factor that tells a cause: 1.45
+SURPLUS_OF_NEAR = 6.0  # Of another reading of the std whose factor is nearer to 1: the std may just be uneven
 UNITS = (10.0, 60.0, 100.0, 1000.0)
 TEMPERATURES = {
     "targets are in °C, predictions in °F": (1.8, 32.0),
@@ -37,6 +39,8 @@ TEMPERATURES = {
     "targets are in K, predictions in °C": (1.0, -273.15),
 }  # Factor and shift of the targets
 SHIFTS = (1, -1, 2, -2)
+SURPLUS_OF_DRAWS = 5.0  # Where the spread of few draws is uneven by chance
+LEAST_OF_NOISE, LEAST_OF_TAILS, LEAST_OF_REGION = 0.85, 0.75, 0.7  # Shares of the fault that these must explain
 CONSTANT = 0.005  # Maximum std of the logarithm of a std that is constant
 TIES = 1.6  # Least ratio of targets at a limit to those of the next value
 EXTREME_MEMBER = 1.5  # Minimum squared distance of a member that is stuck, relative to that of the others
@@ -60,6 +64,7 @@ class Candidate:
     correction: tuple[str, ...] = ()  # Columns by which recalibrate mends it, where nothing is to undo
     method: str = ""  # Its method
     stretched: Scored | None = None  # Predictions that are stretched about their medians, if that is all
+    least: float = 0.5  # Least share of the fault that it must explain
     surplus: float = 0.0  # Log-likelihood beyond that of plain corrections which it needs further, as it is chosen
 
 
@@ -104,8 +109,11 @@ def candidates(case: Case) -> Iterator[Candidate]:
 
 def _stretched(case: Case, name: str, text: str, std: Values, edit: str, options: tuple[str, ...] = ()) -> Candidate:
     """Return the candidate whose true standard deviations are others."""
-    stretched = case.scored.stretched(std / case.scored.spread)
-    return Candidate(name, text, fits.as_stated(stretched), edit, options, stretched=stretched)
+    ratio = std / case.scored.spread
+    stretched = case.scored.stretched(ratio)
+    is_near = name in READINGS and abs(np.median(np.log(ratio))) < FAR
+    surplus = SURPLUS_OF_NEAR if is_near else 0.0
+    return Candidate(name, text, fits.as_stated(stretched), edit, options, stretched=stretched, surplus=surplus)
 
 
 def _spreads(case: Case) -> Iterator[Candidate]:
@@ -251,11 +259,10 @@ def _observed(case: Case) -> Iterator[Candidate]:
     if case.observed:
         return
     std = fits.noise_of(case.scored)
-    surplus = 1.0 if case.rows.distributions().n_draws is None else 5.0  # the spread of few draws is noisy, too
-    text = f"the noise of the observation is left out, with a std of about {std:.2g}"
-    yield Candidate(
-        "noise-left-out", text, fits.noisy(case.scored), options=("--target-std", f"{std:.2g}"), surplus=surplus
-    )
+    surplus = 1.0 if case.rows.distributions().n_draws is None else SURPLUS_OF_DRAWS
+    text = f"as if targets had noise that is left out, std about {std:.2g}"
+    options, fit = ("--target-std", f"{std:.2g}"), fits.noisy(case.scored)
+    yield Candidate("noise-left-out", text, fit, options=options, least=LEAST_OF_NOISE, surplus=surplus)
     y = case.scored.y
     low, high = (_limit(case, np.sort(each)) for each in (y, -y))
     high = None if high is None else -high
@@ -289,14 +296,26 @@ def _others(case: Case) -> Iterator[Candidate]:
     text = "part of the rows were trained on: their errors are far too small"
     yield Candidate("training-rows", text, fits.partly_trained(scored), surplus=2.0)
     freedom = fits.freedom_of(scored)
-    text = f"errors have heavier tails, about those of Student's t with {freedom:g} degrees of freedom"
-    yield Candidate("heavy-tails", text, fits.heavy_tailed(scored), method="pit")
+    text = f"errors have heavier tails, as Student's t with {freedom:g} degrees of freedom"
+    yield Candidate("heavy-tails", text, fits.heavy_tailed(scored), method="pit", least=LEAST_OF_TAILS)
     if _is_constant(case):
         text, by = "the std is constant, but the size of errors is not", ("{mean}", *case.names)
         yield Candidate("constant-std", text, fits.local(scored, case.features), correction=by)
+    else:
+        along = np.log(scored.spread)
+        features = np.column_stack([np.ones(len(along)), (along - along.mean()) / along.std()])
+        slope = float(fits.coefficients(features, scored.evaluate()[0])[1])
+        text = f"the std varies too {'much' if slope < 0 else 'little'} from row to row"
+        surplus = 3.0 if case.rows.distributions().n_draws is None else SURPLUS_OF_DRAWS + 2
+        yield Candidate("uneven-std", text, fits.local(scored, features), correction=("std",), surplus=surplus)
     if case.inside is not None:
         names = [name for name in case.names if name in case.region]
         fit = fits.piecewise(scored, case.inside)
         yield Candidate(
-            "one-region", f"one region explains it: {case.region}", fit, correction=tuple(names), surplus=2.0
+            "one-region",
+            f"one region explains it: {case.region}",
+            fit,
+            correction=tuple(names),
+            least=LEAST_OF_REGION,
+            surplus=2.0,
         )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calcheck.causes import fits
-from calcheck.causes.candidates import READINGS, Candidate, Case, candidates
+from calcheck.causes.candidates import FAR, READINGS, Candidate, Case, candidates
 from calcheck.causes.fits import NORMAL, Fit, Likely
 from calcheck.causes.normal_scores import Scored
 from calcheck.typing import Mask, Values
@@ -16,11 +16,11 @@ FEWEST_ROWS = 30
 MOST_CAUSES = 3
 BETTER = 2.5  # Log-likelihood by which a cause must exceed all plain corrections
 AS_GOOD = -3.5  # The same, for a cause that stretches all predictions by about one factor that is far from 1
-FAR = 0.37  # Minimum logarithm of such a factor: 1.45
 NEAR = 6.0  # Log-likelihood within which further causes are told
-EXPLAINED = 0.5  # Least share of the fault that a cause explains
+UNEVEN = "uneven-std"
+ALIKE = ("noise-left-out", UNEVEN)  # Causes that few rows cannot tell apart, and that are told together
 LEAST_FAULT = 0.005
-MOST_EXPLAINED = 0.9  # The same, if the cause leaves a factor
+MOST_EXPLAINED = 0.9  # Least share of the fault that a cause explains which leaves a factor
 LARGE = 1.6  # Minimum logarithm of a factor that a cause explains in part: 5
 NEARLY = 0.03  # Log-likelihood per row that such a cause may lack
 MEDIAN = 0.6745  # Of the absolute value of normal numbers
@@ -51,9 +51,11 @@ def find_causes(case: Case, *, seed: int = 0) -> list[Explanation]:
             Explanation(each, float(likely.log_density.sum()), 1 - fault.size(likely.pit) / before)
             for each, likely in tried
         ]
-        told = [each for each in found if each.explained >= EXPLAINED]
+        able = [each for each in found if each.explained >= each.candidate.least]
         trial = Trial(case, halves, *plain)
-        return _chosen([each for each in told if trial.counts(each) or trial.is_nearer(each)])
+        told = [each for each in able if trial.counts(each) or trial.is_nearer(each)]
+        is_alike = any(each.candidate.name in ALIKE for each in told)
+        return _chosen([*told, *(each for each in able if is_alike and each.candidate.name in ALIKE)])
 
 
 def best_plain(case: Case, halves: Sequence[Mask], freedoms: Sequence[float]) -> float:
@@ -67,8 +69,8 @@ def best_plain(case: Case, halves: Sequence[Mask], freedoms: Sequence[float]) ->
 
 
 def _chosen(told: list[Explanation]) -> list[Explanation]:
-    """Return the causes that are told: the most likely, and others that are nearly as likely."""
-    told.sort(key=lambda each: each.candidate.surplus - each.log_likelihood)
+    """Return the causes that are told: the most likely, others that are nearly as likely, and an uneven std at last."""
+    told.sort(key=lambda each: (each.candidate.name == UNEVEN, each.candidate.surplus - each.log_likelihood))
     best: dict[str, Explanation] = {}
     for each in told:
         if each.log_likelihood >= told[0].log_likelihood - NEAR:
