@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.inputs_and_outputs import INPUTS, row_dependence
+from calcheck.errors import DataError
 from calcheck.execution.run import RowDependence
 from calcheck.io.column_names import ColumnOptions
 from calcheck.metrics import METRICS
@@ -32,6 +33,7 @@ SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
 MOST = 3  # maximum number of commands
 LABELS = 50  # number of new rows to suggest for labels
 FEWEST_ROWS = 30  # minimum number of rows to suggest a recalibration
+FEWEST_SEARCHED, MOST_SEARCHED = 100, 38  # minimum number of rows, and maximum number of columns, to suggest a search
 MOST_INPUTS = 12  # maximum number of columns to suggest as inputs: with more, the choice is the user's
 
 
@@ -46,13 +48,21 @@ def next_commands(report: Report, file: str, source: FileSource, given: dict[str
 
 
 def monitor_commands(report: Report, file: str, given: dict[str, Any]) -> tuple[str, ...]:
-    """Return the command that shows more about the rows since the beginning of a fault."""
-    if file == "-" or report.monitor is None or report.monitor.fault_start is None:
+    """Return the commands that show more about the rows since the beginning of a fault, or about all, and mend them."""
+    if file == "-" or report.monitor is None:
         return ()
-    time = str(report.settings["time"])
-    since = f"{time}>={report.monitor.fault_start}"
-    command = ["calcheck", "evaluate", file, *_given_options("evaluate", given), "--time", time, "--filter", since]
-    return (shlex.join(command),)
+    time, start = str(report.settings["time"]), report.monitor.fault_start
+    since = [] if start is None else ["--filter", f"{time}>={start}"]
+    commands = {"evaluate": since} | ({"recalibrate": []} if since and report.input.n >= FEWEST_ROWS else {})
+    return tuple(
+        shlex.join(["calcheck", name, file, *_given_options(name, given), "--time", time, *further])
+        for name, further in commands.items()
+    )
+
+
+def comparison_commands(file: str, given: dict[str, Any], further: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that shows whether the best model can be trusted, with further options that select it."""
+    return (shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given, further), *further]),)
 
 
 def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
@@ -72,11 +82,12 @@ def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Se
     if file == "-" or failed is None:
         return ()
     evaluate = shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given)])
-    columns = [name for name in columns if name != "mean" or name in report.input.columns.values()]
-    recalibrate = ["calcheck", "recalibrate", file, *_given_options("recalibrate", given), "--by", ",".join(columns)]
+    recalibrate = ["calcheck", "recalibrate", file, *_given_options("recalibrate", given)]
+    recalibrate += ["--by", ",".join(columns)] if columns else []
     if not failed.slice["filter"] and "score" in failed.slice:  # a region that no filter states
         return (f"{shlex.join(['calcheck', 'slices', file, *_given_options('slices', given)])} --pointwise rows.csv",)
-    return (f"{evaluate} {failed.slice['filter']}".strip(), *([shlex.join(recalibrate)] if columns else []))
+    mends = bool(columns) or "score" in failed.slice  # Regions of a search: the columns that matter are found
+    return (f"{evaluate} {failed.slice['filter']}".strip(), *([shlex.join(recalibrate)] if mends else []))
 
 
 def _remedies(noticed: dict[str, Any], inputs: str) -> Iterator[list[str]]:
@@ -122,15 +133,18 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     yield from _observations(conclusion.effects)
     if any(message.code == "unknown-shape" for result in report.results for message in result.warnings):
         yield "evaluate", ["--error-dist", "normal"]
-    if "cce" in computed and any(_is_shown(each) for each in conclusion.effects if each.topic == "inputs"):
-        yield "cce", ["--worst", "5"]
+    searched = _is_searchable(report, source)
+    if any(_is_shown(each) for each in conclusion.effects if each.topic == "inputs"):
+        worst = [("cce", ["--worst", "5"])] if "cce" in computed else []
+        yield from [("slices", list[str]())] if searched else worst
     known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
     yield from ((name, []) for name in known[:1])
-    if (faults or "inputs" in wrong) and source.has_one_target and report.input.n >= FEWEST_ROWS:
+    if (faults or "inputs" in wrong) and _shows_a_scale(report, source):
         yield "recalibrate", []
-    untested = inputs_effect is not None and inputs_effect.value is None
-    if untested and not report.input.layout and (inputs := _inputs(source)):
-        yield "evaluate", inputs
+    if inputs_effect is not None and inputs_effect.value is None and not report.input.layout:
+        inputs = _inputs(source)
+        yield from [("evaluate", inputs)] if inputs else [("slices", list[str]())] if searched else []
+    yield from _time_suggestions(report, source)
     if conclusion.answer == "yes" or (conclusion.answer == "not-shown" and "time" in effects):
         yield ("check", new) if conclusion.answer == "yes" else ("monitor", [])
 
@@ -163,10 +177,43 @@ def _output_suggestions(report: Report, source: FileSource) -> Iterator[tuple[st
     outputs = () if report.conclusion is None else report.conclusion.outputs
     yield from (("evaluate", ["--only", each.name]) for each in [each for each in outputs if each.answer == "no"][:1])
     untested = any(each.topic == "inputs" and each.value is None for output in outputs for each in output.effects)
+    if any(each.answer == "no" for each in outputs) and report.input.n >= FEWEST_ROWS:
+        yield "recalibrate", []
     if untested and not report.input.layout and (inputs := _inputs(source)):
         yield "evaluate", inputs
     if report.conclusion is not None and report.conclusion.answer == "yes":
         yield "check", []
+
+
+def _time_suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:
+    """Yield the command that follows calibration over time, if there is a column of dates and no other dependence."""
+    if report.input.n < FEWEST_SEARCHED or report.settings.get("dependence"):
+        return
+    for date in source.without_gaps(source.date_columns()[:1]):
+        yield "monitor", ["--time", date]
+
+
+def _is_searchable(report: Report, source: FileSource) -> bool:
+    """Return whether `slices` searches regions: rows are many and independent, and have columns without a role."""
+    enough = (
+        report.input.n >= FEWEST_SEARCHED and not report.settings.get("dependence") and not source.states_intervals_only
+    )
+    return enough and 0 < len(source.feature_columns()) <= MOST_SEARCHED
+
+
+def _shows_a_scale(report: Report, source: FileSource) -> bool:
+    """Return whether there are enough rows of one target for a correction, with different errors."""
+    if not source.has_one_target or report.input.n < FEWEST_ROWS:
+        return False
+    from calcheck.recalibration.features import require_different_errors
+
+    rows = source.rows_in_memory()
+    try:
+        if rows is not None:
+            require_different_errors(rows)
+    except DataError:
+        return False
+    return True
 
 
 def _is_shown(effect: Effect) -> bool:
@@ -180,4 +227,5 @@ def _inputs(source: FileSource) -> list[str]:
     numbers, vectors = ([name for name in names if not OUTPUT.search(name)] for names in columns)
     if len(vectors) == 1:
         return ["--embedding", vectors[0]]
+    numbers = source.without_gaps(numbers) if len(numbers) <= MOST_INPUTS else []
     return ["--inputs", ",".join(numbers)] if 0 < len(numbers) <= MOST_INPUTS else []

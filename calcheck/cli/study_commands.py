@@ -19,7 +19,7 @@ import typer
 from calcheck.cli import inputs_and_outputs
 from calcheck.cli.app import metric_name
 from calcheck.cli.inputs_and_outputs import is_given, refuse
-from calcheck.cli.next_commands import monitor_commands, slice_commands
+from calcheck.cli.next_commands import comparison_commands, monitor_commands, slice_commands
 from calcheck.cli.typer_options import Command, build, command_of, parameters_of, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.execution.run import Run
@@ -234,6 +234,8 @@ class CommandRequest(Request):
         return partial(with_gates, rules=parse_rules(rules.fail_on, rules.warn_on))
 
     def with_commands(self, report: Report, columns: Sequence[str] = ()) -> Report:
+        if report.best:
+            return replace(report, best=tuple(replace(each, next=self._about(each.model)) for each in report.best))
         if report.conclusion is None:
             return report
         if "files" in self.parameters:
@@ -241,6 +243,19 @@ class CommandRequest(Request):
         else:
             found = slice_commands(report, self.parameters["file"], self.parameters, columns)
         return replace(report, conclusion=replace(report.conclusion, next=found))
+
+    def _about(self, model: str) -> tuple[str, ...]:
+        """Return the commands about one of the models that are compared; none if its columns are described apart."""
+        files, names = self.parameters["files"], self.parameters.get("names")
+        sources = [each.file.name for each in self._opened]
+        if self.parameters.get("by_folder") or inputs_and_outputs.STDIN in sources:
+            return ()
+        if len(files) == 1:
+            known = [each.options.model for each in self._opened]
+            named = dict(zip(names or known, known, strict=True))
+            return comparison_commands(files[0], self.parameters, ["--model", str(named[model])])
+        file = dict(zip(model_names(files, names), files, strict=True))[model]
+        return comparison_commands(file, self.parameters, []) if split_options(file)[0] == file else ()
 
     def tell(self, text: str) -> None:
         sys.stderr.write(f"{text}\n")

@@ -98,6 +98,13 @@ def replace_in_text(table: pa.Table, pattern: str, by: str) -> pa.Table:
     return table.rename_columns([re.sub(pattern, by, name) for name in table.schema.names])
 
 
+def is_complete(column: pa.ChunkedArray | pa.Array) -> bool:
+    """Return whether a column has a value, and a finite number, in all rows."""
+    if column.null_count:
+        return False
+    return not pa.types.is_floating(column.type) or bool(pc.all(pc.is_finite(column)).as_py() is not False)
+
+
 def is_number(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds numbers."""
     return bool(

@@ -18,6 +18,7 @@ from calcheck.io.array_files import ArrayTable
 from calcheck.io.arrow_columns import (
     first_label,
     is_absent,
+    is_complete,
     is_number,
     is_scalar,
     is_text,
@@ -462,6 +463,29 @@ class FileSource(Source):
         fields = [field for field in self.table.schema if field.name not in used]
         numbers = [field.name for field in fields if field.name in roles.narrow and pa.types.is_floating(field.type)]
         return numbers, [field.name for field in fields if is_vector(field.type)]
+
+    @property
+    def states_intervals_only(self) -> bool:
+        """Whether predictions are intervals."""
+        return isinstance(self.roles.predictive, column_roles.IntervalsRole)
+
+    def rows_in_memory(self) -> Predictions | None:
+        """Return all rows if they were loaded."""
+        return self._loaded[0] if "_loaded" in self.__dict__ else None
+
+    def date_columns(self) -> list[str]:
+        """Return the columns of dates without a role."""
+        fields = [field for field in self.table.schema if field.name not in self.used_columns()]
+        return [each.name for each in fields if pa.types.is_date(each.type) or pa.types.is_timestamp(each.type)]
+
+    def without_gaps(self, names: Sequence[str]) -> list[str]:
+        """Return those of some columns that have a value, and a finite number, in all rows that pass the filters."""
+        filters, found = self.layout.filters, list(names)
+        for batch in read_batches(self.file, self.table, [*dict.fromkeys([*names, *filters.columns])]) if names else ():
+            mask = filters.mask(batch)
+            rows = batch if mask is None else batch.filter(pa.array(mask))
+            found = [name for name in found if is_complete(rows[name])]
+        return found
 
     def input_names(self) -> tuple[str, ...]:
         return self.roles.input_names

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 View = Literal["full", "screen", "file"]
 LINES, NOTES = 24, 5  # Maximum number of lines of the first screen, and of notes on it
-PURPOSES = {"recalibrate": "mend", "check": "gate", "slices": "where", "evaluate": "test"}
+PURPOSES = {"recalibrate": "mend", "check": "gate", "slices": "where", "monitor": "when", "evaluate": "test"}
 """What commands to run next are for."""
 MARKS = {"best": "*", "second": "+"}
 STYLES = {

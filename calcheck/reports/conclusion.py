@@ -247,3 +247,4 @@ class BestModel:
     model: str  # Name of the model with the smallest score
     others: tuple[OtherModel, ...]  # All other models, the second best first
     text: str  # The sentence
+    next: tuple[str, ...] = field(default=(), metadata=ADDED)  # Commands that show more about the model

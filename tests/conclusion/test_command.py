@@ -199,3 +199,50 @@ def test_what_is_not_shown_of_a_series_is_monitored_next(calcheck, tmp_path):
     found = calcheck(file, "--time", "day", *FEW)
     assert "NOT SHOWN" in found.out
     assert f"calcheck monitor {file} --time day" in re.sub(r" \\\n +", " ", found.out)
+
+
+def next_of(calcheck, *arguments):
+    ended = calcheck("evaluate", *arguments, *FEW, "--format", "json")
+    return json.loads(ended.out)["conclusion"]["next"]
+
+
+def weather(seed, factor=1.0, n=400):
+    """Return predictions with dates, a column with a gap, one without, and groups."""
+    rng = np.random.default_rng(seed)
+    std = rng.uniform(0.5, 2, n)
+    frame = pd.DataFrame(
+        {"mean": rng.normal(size=n), "std": std, "hum": rng.random(n), "site": rng.choice(list("ab"), n)}
+    )
+    frame["y"] = frame["mean"] + factor * std * rng.normal(size=n)
+    frame["date"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(n) // 4, unit="D")
+    frame["temp"] = np.where(np.arange(n) == 7, np.nan, rng.random(n))
+    return frame
+
+
+def test_commands_follow_from_the_columns_of_a_file_and_run_on_it(calcheck, tmp_path):
+    file = tmp_path / "weather.parquet"
+    frame = weather(5)
+    frame.to_parquet(file)
+    commands = ["evaluate {} --inputs hum", "monitor {} --time date", "check {}"]
+    found = next_of(calcheck, file)
+    assert found == [f"calcheck {each.format(file)}" for each in commands]  # temp has a gap: --inputs refuses it
+    assert calcheck(*found[1].split()[1:]).code == 0
+    frame.drop(columns=["hum", "temp", "date"]).to_parquet(file)
+    assert next_of(calcheck, file)[0] == f"calcheck slices {file}"
+
+
+def test_no_correction_is_proposed_where_errors_show_no_scale(calcheck, tmp_path):
+    file = tmp_path / "same.parquet"
+    frame = weather(6, 1.5)
+    frame.drop(columns="date").assign(y=frame["mean"]).to_parquet(file)
+    assert not any("recalibrate" in each for each in next_of(calcheck, file))
+    assert calcheck("recalibrate", file).code == 2
+
+
+def test_a_wrong_target_of_several_is_shown_and_corrected(calcheck, tmp_path):
+    file, (first, second) = tmp_path / "two.parquet", (weather(7, 1.6), weather(8))
+    names = {
+        f"{name}_{place}": frame[name] for place, frame in ((1, first), (2, second)) for name in ("y", "mean", "std")
+    }
+    pd.DataFrame(names).to_parquet(file)
+    assert next_of(calcheck, file) == [f"calcheck evaluate {file} --only y_1", f"calcheck recalibrate {file}"]

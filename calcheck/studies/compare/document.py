@@ -43,7 +43,7 @@ def _answer(report: Report) -> Iterator[document.Answer]:
     shown = [each.model for each in leading if any(other.significant for other in each.others)]
     told = ", ".join(dict.fromkeys(shown)) or "NOT SHOWN"
     effects = tuple((each.dataset or each.metric, document.Cell(each.text)) for each in report.best)
-    yield document.Answer(QUESTION, document.Cell(told, "pass" if shown else "undecided"), effects)
+    yield document.Answer(QUESTION, document.Cell(told, "pass" if shown else "undecided"), effects, report.best[0].next)
 
 
 def comparison_blocks(report: Report) -> Iterator[document.Block]:

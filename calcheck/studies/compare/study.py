@@ -45,7 +45,7 @@ def run(request: Request) -> Report:
         if names:  # They are no data sets: all have the same rows
             read = [each.source.input_info() for each in models[""]]
             report = replace(report, input=comparison_input([each.name for each in models[""]], read))
-    report = replace(report, skipped=(*report.skipped, *without))
+    report = request.with_commands(replace(report, skipped=(*report.skipped, *without)))
     return _with_results(report, f" to {', '.join(report.settings['models'])}")
 
 

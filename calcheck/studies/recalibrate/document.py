@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from calcheck.core.text import p_text
-from calcheck.render import document, screen
-from calcheck.render.numbers_and_notes import ABSENT, interval, name_with_unit, notes, number, p_value
+from calcheck.render import document
+from calcheck.render.numbers_and_notes import ABSENT, factor, interval, name_with_unit, notes, number, p_value
 from calcheck.reports import Report, Result
 
 NONE = "none"
@@ -125,7 +125,7 @@ def _places(results: Sequence[Result]) -> document.Table:
         by_place.setdefault(str(each.slice["group"]), {})[str(each.slice["stage"])] = each
     rows = []
     for label, own in by_place.items():
-        factors = [screen.factor((own[stage].value, own[stage].low, own[stage].high)) for stage in (BEFORE, AFTER)]
+        factors = [factor((own[stage].value, own[stage].low, own[stage].high)) for stage in (BEFORE, AFTER)]
         rows.append(document.row_of(label, f"{own[BEFORE].slice['n']:,}", *factors))
     columns = (
         document.Column("where"),

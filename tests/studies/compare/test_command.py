@@ -630,3 +630,13 @@ def test_the_coverage_of_a_distribution_and_of_quantiles_with_targets_at_their_l
     assert ended.code == 0, ended
     found = difference(json.loads(ended.out), "coverage")
     assert 0 < found["p_value"] <= 1
+
+
+def test_the_best_model_is_named_with_the_command_that_judges_it(compared, calcheck, models):
+    report = compared(*models, "--id", "id", "--metrics", "crps")
+    (best,) = report["best"]
+    file = models[["wide", "sharp"].index(best["model"])]
+    assert best["next"] == [f"calcheck evaluate {file} --id id"]
+    assert (
+        "  test     calcheck evaluate " in calcheck("compare", *models, "--id", "id", "--metrics", "crps", *QUICK).out
+    )

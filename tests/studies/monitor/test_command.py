@@ -115,7 +115,8 @@ def test_a_change_raises_an_alarm_and_the_report_states_its_start_and_direction(
     assert found["components"]["dispersion"] > 0.5
     assert report["conclusion"]["answer"] == "no"
     since = f"--filter 'date>={found['fault_start']}'"
-    assert report["conclusion"]["next"] == [f"calcheck evaluate {file} --time date {since}"]
+    mended = f"calcheck recalibrate {file} --time date"
+    assert report["conclusion"]["next"] == [f"calcheck evaluate {file} --time date {since}", mended]
     late = [each for each in report["results"] if each["slice"]["window"] >= "2026-03-05"]
     assert all(each["value"] > each["reference_high"] for each in late if each["metric"] == "pit-dispersion")
 

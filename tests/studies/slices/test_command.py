@@ -199,7 +199,8 @@ def test_a_region_is_found_and_its_filter_selects_its_rows(sliced, calcheck, pre
     (alone,) = json.loads(calcheck("zms", preds, *selection, "--no-null", "--format", "json").out)["results"]
     assert_allclose(first["value"], alone["value"], rtol=1e-12)
     assert f"p < 0.01 over {report['settings']['regions']:,} regions" in report["conclusion"]["effects"][0]["text"]
-    assert report["conclusion"]["next"] == [f"calcheck evaluate {preds} {first['slice']['filter']}"]
+    evaluated = f"calcheck evaluate {preds} {first['slice']['filter']}"
+    assert report["conclusion"]["next"] == [evaluated, f"calcheck recalibrate {preds}"]
 
 
 def test_a_search_without_a_find_states_which_faults_it_would_have_found(sliced, tmp_path):
