@@ -280,7 +280,10 @@ class _Study:
 
     @cached_property
     def chosen(self) -> Candidate:
-        """The method to use: the one that was asked for, or the best; one that leaves no wrong region comes first."""
+        """The method to use: the one that was asked for, or the best; one that leaves no wrong region comes first.
+
+        If all leave one, the simplest of those that are about as good as the best has no advantage over it.
+        """
         validation, found = self._validated
         if self.options.method != corrections.AUTO:
             asked = found[-1]
@@ -293,7 +296,8 @@ class _Study:
             return best
         others = [each for each in found if each is not best and not validation.is_clearly_better(best, each)]
         others = [each for each in others if each.method.keeps_form or not best.method.keeps_form]
-        return next((each for each in others if self.left(each.method) is None), best)
+        everywhere = (each for each in others if self.left(each.method) is None)
+        return next(everywhere, None) or min((best, *others), key=lambda each: each.mean)
 
     def left(self, method: corrections.Method) -> WrongPlace | None:
         """Return the region where rows that were corrected by fits to other folds differ most, if it is significant."""
