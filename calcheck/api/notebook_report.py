@@ -35,6 +35,8 @@ from calcheck.typing import AnyArray, Indices
 if TYPE_CHECKING:
     import pandas as pd
 
+    from calcheck.new_inputs.transfer import Transferred
+
 DTYPES = {"string": "string", "empty": "string", "integer": "Int64", "boolean": "boolean", "floating": "float64"}
 """The dtype of a column of objects, by what pandas infers."""
 
@@ -47,6 +49,7 @@ class PointwiseResults:
     columns: dict[str, AnyArray]  # Results by name, (n,) each; empty if the metric has no value per row
     numbers: Indices  # Row numbers in the input, (n,)
     source: Source  # The source that holds the rows
+    transfer: Transferred | None = None  # What is known about new inputs, if these are the rows
 
     def to_frame(self) -> pd.DataFrame:
         """Return the keys of the rows, their results, and the other columns of the input."""
@@ -241,7 +244,10 @@ class InteractiveReport(Report):
             inputs, used = held.source.input_names(), held.source.used_columns()
         evaluated, rows = EvaluatedRows(), held.rows()
         for each in self._pointwise:
-            evaluated.add(each.metric, rows, RowResults(each.columns))
+            if each.transfer is None:
+                evaluated.add(each.metric, rows, RowResults(each.columns))
+            else:
+                evaluated.new = each.rows(), each.transfer
         return model_report(name, self, evaluated, Run(**settings), inputs=inputs, plot_by=plot_by, used=used)
 
     @property

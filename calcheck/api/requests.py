@@ -134,7 +134,7 @@ class KeywordRequest(Request):
         rows = arguments.new_rows(data, source)
 
         def keep(shown: Predictions, found: Transferred) -> None:
-            self.rows.append(PointwiseResults("on", found.columns, shown.row_numbers(), rows.source))
+            self.rows.append(PointwiseResults("on", found.columns, shown.row_numbers(), rows.source, found))
 
         return NewInputsRequest(rows, stated.label, keep)
 

@@ -45,3 +45,9 @@ def test_what_contradicts_new_inputs_is_refused_by_its_keyword(frame):
 def test_the_check_in_python_has_a_gate_for_new_inputs(frame):
     result = calcheck.check(frame, "zms", inputs=["a", "b"], on=frame, **FEW)
     assert [gate.rule for gate in result.gates] == ["answer == 'no'", "on.answer == 'no'"]
+
+
+@pytest.mark.slow
+def test_the_page_of_python_has_the_new_inputs(frame):
+    page = calcheck.report(frame, "zms", inputs=["a", "b"], on=frame.drop(columns="y"), **FEW)
+    assert "Distances from the tested inputs" in page.html

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -20,7 +20,6 @@ from calcheck.inference.metric_protocol import RowResults, ranked_rows
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.coverage import Coverage
-from calcheck.new_inputs.transfer import Transferred
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions import maps
 from calcheck.render import document as documents
@@ -40,6 +39,9 @@ from calcheck.studies.page.picture import (
     predictions_picture,
 )
 from calcheck.typing import Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.new_inputs.transfer import Transferred
 
 Part = Callable[["ModelReport"], Iterable[page.PageBlock]]
 INSIDE = documents.Cell("inside", "pass")
@@ -433,7 +435,7 @@ def model_report(
 
 
 def _shown(
-    new: Predictions, found: Transferred, rows: Predictions, inputs: Sequence[str], x: maps.Variable, y: maps.Variable
+    new: Predictions, found: "Transferred", rows: Predictions, inputs: Sequence[str], x: maps.Variable, y: maps.Variable
 ) -> NewRowsShown:
     """Return what a page shows of new rows."""
     places = maps.positions_of(new, rows, inputs, x, y)
