@@ -78,6 +78,7 @@ class Case:
     region: str = ""  # The worst region in words
     inside: Mask | None = None  # Which rows are in it
     names: tuple[str, ...] = ()  # Of the inputs
+    step: int = 1  # Rows of each time
 
     @cached_property
     def scored(self) -> Scored:
@@ -218,9 +219,10 @@ def _converted(case: Case, text: str, factor: float, shift: float, edit: str) ->
 def _orders(case: Case) -> Iterator[Candidate]:
     """Yield targets in another order than predictions."""
     y = case.scored.y
-    for shift in SHIFTS:
-        rows = f"{abs(shift)} row{'s' * (abs(shift) > 1)}"
-        text = f"targets are {rows} {'above' if shift < 0 else 'below'} their predictions"
+    for shift in (*SHIFTS, *((case.step, -case.step) if case.step > max(SHIFTS) else ())):
+        rows = f"{abs(shift):,} row{'s' * (abs(shift) > 1)}"
+        step = ", one time step," if abs(shift) == case.step > 1 else ""
+        text = f"targets are {rows}{step} {'above' if shift < 0 else 'below'} their predictions"
         fit = fits.as_stated(case.scored.with_targets(np.roll(y, -shift)))
         edit = f"f[{{y}}] = f[{{y}}].shift({-shift}); f = f[f[{{y}}].notna()]"
         yield Candidate("shifted-rows", text, fit, edit, surplus=1.0)
@@ -283,6 +285,12 @@ def _limit(case: Case, ordered: Values) -> float | None:
     return float(values[0]) if counts[0] > TIES * counts[1] else None
 
 
+def _repeated_inputs(case: Case) -> str:
+    """Return how many rows have the inputs of others, in words; empty if none has."""
+    count = 0 if case.inputs is None else len(case.inputs) - len(np.unique(case.inputs, axis=0))
+    return f"; {count:,} of {len(case.rows):,} rows have the inputs of others" if count else ""
+
+
 def _is_constant(case: Case) -> bool:
     """Return whether all standard deviations are equal, up to the noise of few draws."""
     spread, draws = case.scored.spread, case.rows.distributions().n_draws
@@ -293,7 +301,7 @@ def _is_constant(case: Case) -> bool:
 def _others(case: Case) -> Iterator[Candidate]:
     """Yield training rows, heavy tails, a constant std, and an input or a region that explains the fault."""
     scored = case.scored
-    text = "part of the rows were trained on: their errors are far too small"
+    text = f"part of the rows were trained on: their errors are far too small{_repeated_inputs(case)}"
     yield Candidate("training-rows", text, fits.partly_trained(scored), surplus=2.0)
     freedom = fits.freedom_of(scored)
     text = f"errors have heavier tails, as Student's t with {freedom:g} degrees of freedom"

@@ -11,15 +11,20 @@ from calcheck.causes.search import find_causes
 from calcheck.predictions import Predictions
 from calcheck.reports import Input, Report
 from calcheck.reports.conclusion import Cause
-from calcheck.typing import Indices, Mask
+from calcheck.typing import AnyArray, Indices, Mask
 
 MOST_ROWS = 2_000  # Rows that causes are looked for in
 BLOCKS = 4  # Of consecutive rows, and their mirror images: rows keep their neighbors
 OBSERVED = ("--target-std", "--clip", "--rounded")
 
 
-def with_causes(report: Report, rows: Predictions, names: Sequence[str], inside: Mask | None) -> Report:
-    """Return a report with the plausible causes of a no; ``inside`` are the rows of the worst region of the inputs."""
+def with_causes(
+    report: Report, rows: Predictions, names: Sequence[str], inside: Mask | None, time: str | None = None
+) -> Report:
+    """Return a report with the plausible causes of a no.
+
+    ``inside`` are the rows of the worst region of the inputs, and ``time`` is the column of times.
+    """
     found = report.conclusion
     if found is None or found.answer != "no" or rows.y is None or rows.y.ndim > 1 or rows.distributions().targets > 1:
         return report
@@ -34,6 +39,7 @@ def with_causes(report: Report, rows: Predictions, names: Sequence[str], inside:
         region="" if report.region is None else report.region.where,
         inside=inside if chosen is None or inside is None else inside[chosen],
         names=tuple(names),
+        step=1 if time is None else rows_of_step(rows.columns[time]),
     )
     causes = tuple(
         Cause(
@@ -45,6 +51,14 @@ def with_causes(report: Report, rows: Predictions, names: Sequence[str], inside:
         for each in find_causes(case, seed=int(report.settings.get("seed") or 0))
     )
     return replace(report, conclusion=replace(found, causes=causes))
+
+
+def rows_of_step(times: AnyArray) -> int:
+    """Return how many rows each time has, if rows are in the order of times and all have as many; else 1."""
+    changes = np.flatnonzero(times[1:] != times[:-1]) + 1
+    lengths = np.diff(changes, prepend=0, append=len(times))
+    is_even = len(np.unique(times)) == len(lengths) > 1 and (lengths == lengths[0]).all()
+    return int(lengths[0]) if is_even else 1
 
 
 def form_of(read: Input) -> str:

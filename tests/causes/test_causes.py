@@ -10,7 +10,7 @@ import pytest
 import calcheck as library
 from calcheck.causes import fits
 from calcheck.causes.candidates import Case
-from calcheck.causes.conclusion import sampled_rows
+from calcheck.causes.conclusion import rows_of_step, sampled_rows
 from calcheck.causes.normal_scores import Scored
 from calcheck.causes.search import find_causes
 from calcheck.distributions import Gaussian, Quantiles
@@ -65,6 +65,15 @@ def test_rows_of_large_files_are_blocks_that_are_their_own_mirror_image():
     np.testing.assert_array_equal(np.sort(99_999 - chosen), chosen)
     assert np.mean(np.diff(chosen) == 1) > 0.99
     assert sampled_rows(2_000) is None
+
+
+def test_a_shift_by_one_time_step_is_found_where_each_time_has_several_rows():
+    rows, times = rows_with("right"), np.repeat(np.arange(60), 5)
+    shifted = Case(rows.with_targets(np.roll(rows.y, 5), rows.predictive), step=rows_of_step(times))
+    found = find_causes(shifted)[0].candidate
+    assert found.text == "targets are 5 rows, one time step, below their predictions"
+    assert "shift(-5)" in found.edit
+    assert [rows_of_step(np.array(each)) for each in ([0, 0, 1], [0, 1, 0, 1], [3, 3], [2, 2, 1, 1])] == [1, 1, 1, 2]
 
 
 PLANTED = [
