@@ -21,14 +21,6 @@ HALF_WIDTHS = {
     3.92: "the std is the width of a 95 % interval (3.92 or 4 std)",
 }
 FEWEST_DRAWS = 4
-READINGS = (
-    "variance-as-std",
-    "std-as-variance",
-    "inverse-as-std",
-    "precision-as-std",
-    "log-as-std",
-    "log-variance-as-std",
-)
 FAR = 0.37  # Minimum logarithm of a factor that tells a cause: 1.45
 SURPLUS_OF_NEAR = 6.0  # Of another reading of the std whose factor is nearer to 1: the std may just be uneven
 UNITS = (10.0, 60.0, 100.0, 1000.0)
@@ -48,6 +40,27 @@ FEWEST_TIES, LEAST_TIES = 5, 0.01  # Minimum number and share of targets at a li
 MANY_INPUTS = 20
 STANDARD_MEAN, STANDARD_STD = 0.5, 1.6  # Maximum mean and std of numbers that may be standardized by those of others
 RESOLUTION = 0.05  # Of targets at a limit, in median predicted standard deviations
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a column of standard deviations, or of variances, may hold instead."""
+
+    text: str
+    std: Callable[[Values], Values]  # Returns the true standard deviations
+    edit: str = ""
+    options: tuple[str, ...] = ()
+    form: Form = "std"
+
+
+READINGS = {
+    "variance-as-std": Reading("the std is a variance", np.sqrt, "f[{std}] **= .5", ("--var",)),
+    "std-as-variance": Reading("the variance is a std", np.square, "", ("--std",), "var"),
+    "inverse-as-std": Reading("the std is its inverse, 1/std", lambda std: 1 / std, "f[{std}] **= -1"),
+    "precision-as-std": Reading("the std is a precision, 1/std²", lambda std: std**-0.5, "f[{std}] **= -.5"),
+    "log-as-std": Reading("the std is a log std", np.exp, "", ("--log-std",)),
+    "log-variance-as-std": Reading("the std is a log variance", lambda std: np.exp(std / 2), "", ("--log-var",)),
+}
 
 
 @dataclass(frozen=True)
@@ -120,16 +133,11 @@ def _stretched(case: Case, name: str, text: str, std: Values, edit: str, options
 def _spreads(case: Case) -> Iterator[Candidate]:
     """Yield what a column of standard deviations may hold instead."""
     std = case.scored.spread
-    if case.form == "var":
-        yield _stretched(case, "std-as-variance", "the variance is a std", std**2, "", ("--std",))
+    for name, each in READINGS.items():
+        if case.form == each.form and (std.max() < LARGEST or not name.startswith("log")):
+            yield _stretched(case, name, each.text, each.std(std), each.edit, each.options)
     if case.form != "std":
         return
-    yield _stretched(case, "variance-as-std", "the std is a variance", np.sqrt(std), "f[{std}] **= .5", ("--var",))
-    yield _stretched(case, "inverse-as-std", "the std is its inverse, 1/std", 1 / std, "f[{std}] **= -1")
-    yield _stretched(case, "precision-as-std", "the std is a precision, 1/std²", std**-0.5, "f[{std}] **= -.5")
-    if std.max() < LARGEST:
-        yield _stretched(case, "log-as-std", "the std is a log std", np.exp(std), "", ("--log-std",))
-        yield _stretched(case, "log-variance-as-std", "the std is a log variance", np.exp(std / 2), "", ("--log-var",))
     for width, text in HALF_WIDTHS.items():
         yield _stretched(case, "half-width-as-std", text, std / width, f"f[{{std}}] /= {width:g}")
     for unit in UNITS:

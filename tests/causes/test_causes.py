@@ -2,10 +2,12 @@
 
 import json
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import calcheck as library
 from calcheck.causes import fits
@@ -16,6 +18,9 @@ from calcheck.causes.search import find_causes
 from calcheck.distributions import Gaussian, Quantiles
 from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
+from calcheck.reports.conclusion import Cause
+from calcheck.statistics.curves import RowIntervals
+from calcheck.studies.page.picture import cause_picture
 from tests.benchmarks import causes as benchmark
 
 FEW = ("--metrics", "zms", "--no-bootstrap", "--format", "json")
@@ -99,7 +104,9 @@ def test_a_planted_cause_is_named_first(kind, cause):
 
 @pytest.mark.parametrize("kind", ["gaussian", "members", "quantiles"])
 def test_a_plain_factor_has_no_cause(kind):
-    assert [named(kind, rows_with(cause, kind, seed=3)) for cause in ("factor 1.3", "factor 0.8")] == [[], []]
+    """A std three times too large is neither half nor a whole interval of 95 %, which are 1.96 and 3.92."""
+    causes = ("factor 1.3", "factor 0.8", "factor 3")
+    assert [named(kind, rows_with(cause, kind, seed=3)) for cause in causes] == [[], [], []]
 
 
 @pytest.mark.slow
@@ -188,6 +195,20 @@ def test_a_region_is_a_cause_with_its_columns(calcheck, tmp_path, monkeypatch):
     assert found["command"].startswith("calcheck recalibrate rows.csv ")
     assert found["command"].endswith(" --by a")
     assert calcheck(*shlex.split(found["command"])[1:]).code == 0
+
+
+def test_the_picture_of_another_reading_of_the_std_has_its_line_through_the_errors():
+    """With variances of 4 to 100 read as std, errors have sizes of 2 to 10."""
+    variance = np.repeat(np.linspace(4, 100, 20), 30)
+    error = np.sqrt(variance) * np.tile(norm.ppf((np.arange(30) + 0.5) / 30), 20)
+    wide = norm.ppf(0.95) * variance
+    shown = RowIntervals(np.zeros(600), -wide, wide, 0.9, 600, y=error)
+    cause = Cause(cause="variance-as-std", text="the std is a variance", command="", explained=1.0)
+    stated, line, points = cause_picture(cause, shown).panels[0].marks
+    np.testing.assert_allclose(points.x, stated.y)
+    np.testing.assert_allclose(np.square(line.y), stated.y)
+    np.testing.assert_allclose(points.y, line.y, rtol=0.1)
+    assert cause_picture(replace(cause, cause="shifted-rows"), shown) is None
 
 
 def test_python_names_causes_of_arrays_without_a_command():

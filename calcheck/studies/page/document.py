@@ -31,6 +31,7 @@ from calcheck.reports import Report
 from calcheck.statistics.curves import FEW_ROWS, RowIntervals, row_intervals
 from calcheck.studies.page.picture import (
     NewRowsShown,
+    cause_picture,
     group_picture,
     histogram_picture,
     local_pictures,
@@ -254,6 +255,10 @@ def _answer(model: ModelReport) -> Iterator[page.PageBlock]:
         (*(() if picture is None else (page.Figure(replace(picture, title=""), width=page.MAP_WIDTH),)), rest)
     )
     yield documents.Details(tuple((topic, cell.text) for topic, cell in told.effects if topic != "where"))
+    for cause in report.conclusion.causes[:1]:
+        shown = None if model.predictions is None else cause_picture(cause, model.predictions)
+        if shown is not None:
+            yield page.Figure(shown, width=page.MAP_WIDTH)
 
 
 def _metrics(model: ModelReport) -> Iterator[documents.Block]:

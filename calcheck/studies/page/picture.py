@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtri
 
+from calcheck.causes.candidates import READINGS
 from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Intervals, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.core.text import percent
 from calcheck.regions import maps
 from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, RegionMap, histogram_limits, quantities
 from calcheck.render.metric_pictures import CLEAR, outline
+from calcheck.reports.conclusion import Cause
 from calcheck.statistics.curves import RowIntervals
 from calcheck.typing import Mask, Values
 
@@ -18,6 +21,7 @@ MOST_POINTS = 500  # New rows on a map
 OUTER = 0.005  # Share of new rows on each side that a map need not reach
 DISTANCE_BINS = 16
 HALF = 0.5
+STD_BINS, MEDIAN = 10, 0.6745  # Points of sizes of errors; median of the absolute value of normal numbers
 Y = Axis("y")
 
 
@@ -55,6 +59,25 @@ def _intervals(shown: RowIntervals, x: Values, axis: Axis, name: str, title: str
     predicted = Points(x.tolist(), shown.center.tolist(), name, shown.low.tolist(), shown.high.tolist())
     observed = () if shown.y is None else (Points(x.tolist(), shown.y.tolist(), OBSERVED_TARGETS),)
     return Panel((predicted, *observed), axis, Y, title)
+
+
+def cause_picture(cause: Cause, shown: RowIntervals) -> Picture | None:
+    """Return the sizes of errors by predicted std, beside those stated and those of a cause; None for other causes."""
+    read = READINGS.get(cause.cause)
+    std = shown.half_width / float(ndtri((1 + shown.level) / 2))
+    if read is None or shown.y is None or not (std > 0).all() or len(std) < STD_BINS:
+        return None
+    parts = np.array_split(np.argsort(std), STD_BINS)
+    middle = np.array([np.exp(np.mean(np.log(std[part]))) for part in parts])
+    sizes = [float(np.median(np.abs(shown.errors[part]))) / MEDIAN for part in parts]
+    marks = (
+        Line(middle.tolist(), middle.tolist(), "as stated", dashed=True),
+        Line(middle.tolist(), read.std(middle).tolist(), f"if {cause.text}"),
+        Points(middle.tolist(), sizes, "observed: median error / 0.6745"),
+    )
+    axes = Axis("predicted std [y]", log=True), Axis("size of errors [y]", log=True)
+    title = f"Plausible cause: {cause.text}"
+    return Picture((Panel(marks, *axes),), title, "Points near the line of the cause speak for it.", f"{title}.")
 
 
 def map_picture(found: RegionMap) -> Picture:
