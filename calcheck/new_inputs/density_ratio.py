@@ -82,6 +82,10 @@ class DensityRatio:
         folds = min(FOLDS, len(self.new))
         return [(self.tested[place::folds], self.new[place::folds]) for place in range(folds)]
 
+    def with_new_rows(self) -> "DensityRatio":
+        """Return the same with the new rows after the tested ones, as if their targets were known."""
+        return replace(self, tested=np.concatenate([self.tested, self.new]))
+
     def weights(self, counts: Values, new_counts: Values) -> Values:
         """Return the ratio at each tested row, (n,), fitted to rows that occur several times: (n,) and (m,) counts."""
         drawn = counts > 0

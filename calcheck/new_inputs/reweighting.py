@@ -70,29 +70,19 @@ class Reweighting:
     def _basis(self) -> Values:
         return np.column_stack([np.full(len(self.tested), len(self.tested) ** -0.5), self.tested])
 
-    def with_new_rows(self) -> "Reweighting":
-        """Return the same with the new rows after the tested ones, as if their targets were known."""
-        ratio = replace(self.ratio, tested=np.concatenate([self.ratio.tested, self.ratio.new]))
-        return replace(self, ratio=ratio, tested=np.concatenate([self.tested, self.new]))
-
     def weights(self, counts: Values | None = None, new_counts: Values | None = None) -> Weights:
         """Return the weights if rows occur several times, (n,) and (m,) counts; once by default."""
         counts = np.ones(len(self.tested)) if counts is None else counts
         new_counts = np.ones(len(self.new)) if new_counts is None else new_counts
-        ratio = self.ratio.weights(counts, new_counts)
-        return Weights(ratio * counts, self.influence(counts, new_counts, ratio) * counts)
-
-    def influence(self, counts: Values, new_counts: Values, ratio: Values) -> Values:
-        """Return the weight that each row has, or would have, per time that it occurs, (n,)."""
+        ratio = self.ratio.weights(counts, new_counts) * counts
         basis, scaled = self._basis, self._basis * counts[:, None]
         system = basis.T @ scaled
         system[np.diag_indices(len(system))] += np.append(0.0, self.lambda_ / self.eigenvalues)
         inverse = np.linalg.inv(system)
         leverage = np.einsum("iq,iq->i", scaled @ inverse, basis)
         target = np.append(basis[0, 0], new_counts @ self.new / new_counts.sum())
-        total = max(float(ratio @ counts), np.finfo(float).tiny)
-        outside = ratio / total / np.maximum(1 - leverage, SMALLEST)
-        return np.asarray(basis @ (inverse @ (target - scaled.T @ outside)) + outside)
+        outside = ratio / max(ratio.sum(), np.finfo(float).tiny) / np.maximum(1 - leverage, SMALLEST)
+        return Weights(ratio, scaled @ (inverse @ (target - basis.T @ outside)) + outside)
 
 
 def with_regularizer(regression: LeaveOneOut, outputs: Values, ratio: DensityRatio, new: Values) -> Reweighting:

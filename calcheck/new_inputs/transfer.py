@@ -96,7 +96,7 @@ def transfer(
         **state(found, terms),
     )
     if label and found is not None:
-        chosen = sample.new_places(places)[choose_labels(found.reweighting, label)]
+        chosen = sample.new_places(places)[choose_labels(found.reweighting.ratio, label)]
         conclusion = replace(conclusion, label=tuple(new.row_numbers()[chosen].tolist()))
     if labelled is not None:
         conclusion = replace(conclusion, labelled=len(labelled), **sample.compared(rows, labelled, terms))

@@ -229,7 +229,7 @@ def run_beyond(sets):
 
 
 def with_labels(n, shift, count, seed):
-    """Return the widths of the interval with rows that were chosen to be labelled, and with random ones."""
+    """Return the widths of the interval without labels, with rows that were chosen to be labelled, and with others."""
     rng = np.random.default_rng([seed, n, int(10 * shift)])
     x, other = tested_inputs(rng, n, 2), new_inputs(rng, NEW, 2, shift)
     rows, targets, new = (
@@ -239,7 +239,8 @@ def with_labels(n, shift, count, seed):
     )
     options = {"run": Run(seed=seed), "tolerance": TOLERANCE, "level": LEVEL}
     first = transfer(rows, new, label=count, **options)
-    choices = (np.array(first.conclusion.label), rng.permutation(NEW)[:count])
+    near = np.flatnonzero(~first.columns["beyond"])
+    choices = (np.array(first.conclusion.label), rng.permutation(near)[:count])
     labelled = [transfer(rows, new, labelled=targets.take(each), **options) for each in choices]
     return [width_of(each) for each in (first, *labelled)]
 
@@ -250,10 +251,10 @@ def width_of(found):
 
 
 def label_bound(n, shift, count):
-    """Return the width with the best choice relative to that with random rows, if the density is known exactly.
+    """Return the standard error with the best choice relative to that with random rows, for ideal weights.
 
-    The variance is that of the mean of q / p over the density of all rows with targets, which the best further rows
-    make as even as they can: they are where q / p is largest.
+    The variance is the mean over new rows of the ratio of their density q to that of all rows with targets, which the
+    best further rows make as even as they can: they are where q / p is largest.
     """
     x = np.linspace(-6, 8, 20001)
     step = x[1] - x[0]
@@ -275,7 +276,7 @@ def run_labels(options):
         print(
             f"n {n}, shift {shift}, {len(widths)} sets: median width {np.median(widths[:, 0]):.3f} without labels,"
             f" {np.median(widths[:, 1]):.3f} chosen, {np.median(widths[:, 2]):.3f} at random,"
-            f" ratio {np.median(ratios):.3f}; no choice is below {label_bound(n, shift, 50):.3f}",
+            f" ratio {np.median(ratios):.3f}; with ideal weights at least {label_bound(n, shift, 50):.3f}",
             flush=True,
         )
 
