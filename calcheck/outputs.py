@@ -117,7 +117,8 @@ def _with_new_inputs(
     with on.new.source.error_names():
         new, files = on.new.source.predictions(), on.new.source.input_info().files
     if {each.sha256 for each in files} & {each.sha256 for each in report.input.files if each.role == "predictions"}:
-        raise OptionError("--on names the tested rows themselves: pass other rows")
+        remedy = "Write other rows to a file, e.g. calcheck inspect FILE --filter 'age>60' -o new.parquet"
+        raise OptionError(f"--on names the file of the tested rows. {remedy}")
     names = () if rows.has_embedding else source.input_names()
     found = transfer(
         rows,

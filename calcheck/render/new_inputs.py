@@ -49,9 +49,9 @@ def differ_text(on: NewInputs) -> str:
     if on.inputs_differ.p > SIGNIFICANT:
         return f"no difference from the tested inputs is shown ({p_text(on.inputs_differ.p)})"
     found = [each for each in on.inputs_differ.columns if each.p <= SIGNIFICANT]
-    named = ", ".join(f"{each.name} {each.distance:.2f}" for each in found[:NAMED])
+    named = ", ".join(f"{each.name} ({each.distance:.2f})" for each in found[:NAMED])
     more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
-    return f"inputs differ from the tested ones ({p_text(on.inputs_differ.p)})" + (f": {named}{more}" if named else "")
+    return f"inputs differ ({p_text(on.inputs_differ.p)})" + (f", most {named}{more}" if named else "")
 
 
 def count_text(on: NewInputs, tested: int) -> str:

@@ -289,6 +289,8 @@ def _new_lines(on: NewInputs, report: Report) -> Iterator[tuple[str, Cell]]:
         elif each.topic == "bias" and each.value is not None and not each.within:
             yield "", Cell(_with_bar(shift(_span(each)), _scaled(each, tolerance), "mean error there"))
     yield "", Cell(new_inputs.rows_text(on))
+    if on.inputs_differ.p <= SIGNIFICANT:
+        yield "", Cell(new_inputs.differ_text(on))
     if text := next(new_inputs.observed_texts(on), ""):
         yield "", Cell(text)
 

@@ -122,6 +122,8 @@ def test_the_check_has_a_gate_for_each_answer(calcheck, files):
     zms = ("--metrics", "zms", "--format", "json")
     gates = json.loads(calcheck("check", old, *X, *FEW, "--on", new, *zms).out)["gates"][:2]
     assert [each["rule"] for each in gates] == ["answer == 'no'", "on.answer == 'no'"]
+    gates = json.loads(calcheck("check", old, *X, *FEW, "--on", new, "--fail-on", "mae > 100", "--format", "json").out)
+    assert [each["rule"] for each in gates["gates"]] == ["mae > 100", "on.answer == 'no'"]
     rules = ("--fail-on", "mae > 100", "--strict")
     gates = json.loads(calcheck("check", old, *X, *FEW, "--on", new, *rules, "--format", "json").out)["gates"]
     assert [each["rule"][:14] for each in gates] == ["answer != 'yes", "on.answer != '", "mae > 100"]
@@ -150,7 +152,7 @@ def test_new_rows_without_the_inputs_are_refused(calcheck, files, tmp_path):
     assert "other.csv: there is no column 'b' for the inputs" in refused
     assert "also pass --on FILE" in calcheck("evaluate", files[0], "--label", 5).refused()
     same = calcheck("evaluate", files[0], *X, *FEW, "--metrics", "zms", "--on", files[0]).refused()
-    assert "--on names the tested rows themselves" in same
+    assert "--on names the file of the tested rows." in same
     assert "there is no file" in calcheck("evaluate", files[0], *X, "--on", tmp_path / "none.csv").refused()
 
 
