@@ -23,6 +23,7 @@ HALF_WIDTHS = {
 FEWEST_DRAWS = 4
 FAR = 0.37  # Minimum logarithm of a factor that tells a cause: 1.45
 SURPLUS_OF_NEAR = 6.0  # Of another reading of the std whose factor is nearer to 1: the std may just be uneven
+SURPLUS_OF_LOGS = 4.0  # Of logarithms that are all positive, which is rare
 UNITS = (10.0, 60.0, 100.0, 1000.0)
 TEMPERATURES = {
     "targets are in °C, predictions in °F": (1.8, 32.0),
@@ -126,7 +127,7 @@ def _stretched(case: Case, name: str, text: str, std: Values, edit: str, options
     ratio = std / case.scored.spread
     stretched = case.scored.stretched(ratio)
     is_near = name in READINGS and abs(np.median(np.log(ratio))) < FAR
-    surplus = SURPLUS_OF_NEAR if is_near else 0.0
+    surplus = SURPLUS_OF_NEAR if is_near else SURPLUS_OF_LOGS if name.startswith("log") else 0.0
     return Candidate(name, text, fits.as_stated(stretched), edit, options, stretched=stretched, surplus=surplus)
 
 

@@ -30,7 +30,8 @@ def spread_column(read: Input) -> str:
 def command_of(cause: Candidate, read: Input) -> str:
     """Return the command that undoes a cause in the file that was read; empty if none does."""
     files = [each for each in read.files if each.role == "predictions"]
-    if len(files) != 1 or files[0].files != 1 or files[0].path == "-":
+    several = "," in column_of(read, "--target") and not column_of(read, "--only")
+    if len(files) != 1 or files[0].files != 1 or files[0].path == "-" or several:
         return ""
     path, options = files[0].path, list(read.options)
     if cause.correction or cause.method:

@@ -26,7 +26,9 @@ def with_causes(
     ``inside`` are the rows of the worst region of the inputs, and ``time`` is the column of times.
     """
     found = report.conclusion
-    if found is None or found.answer != "no" or rows.y is None or rows.y.ndim > 1 or rows.distributions().targets > 1:
+    if found is None or found.answer != "no" or rows.y is None or rows.y.ndim > 1:
+        return report
+    if rows.distributions().targets > 1 or rows.distributions().n_draws == 1:
         return report
     chosen = sampled_rows(len(rows))
     own = rows if chosen is None else rows.take(chosen)

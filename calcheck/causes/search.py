@@ -93,7 +93,7 @@ class Trial:
         surplus = each.log_likelihood - (self.normal if own.name == "heavy-tails" else self.any_tail)
         if surplus >= BETTER + own.surplus:
             return True
-        if own.stretched is None or surplus < AS_GOOD:
+        if own.stretched is None or surplus < AS_GOOD + own.surplus:
             return False
         factor = float(np.median(np.log(own.stretched.spread / self.case.scored.spread)))
         return abs(factor) >= FAR and self._total(fits.as_stated(own.stretched, (NORMAL,))) >= self.normal + AS_GOOD

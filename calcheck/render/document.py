@@ -419,7 +419,8 @@ def with_region(told: Answer, report: Report) -> Answer:
 def output_cell(conclusion: OutputConclusion) -> Cell:
     """Return the answer for one of several targets, and why it is no."""
     told = answer_cell(conclusion, terms(conclusion))
-    why = "; ".join(each.text for each in conclusion.effects if each.within is False)
+    found = [each.text for each in conclusion.effects if each.within is False]
+    why = "; ".join([*found, *(f"plausible cause: {text}" for text in words.cause_texts(conclusion))])
     return Cell(". ".join(filter(None, (told.text + told.after, why))), "strong" if why else "")
 
 
