@@ -1,5 +1,6 @@
 """Evaluation of several targets, each by itself and how they depend on each other; and of new inputs."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import methodcaller
@@ -165,7 +166,7 @@ def _combined(request: ReportRequest, joint: Evaluated, parts: Mapping[str, Eval
     factor = next((each for each in joint.behind if not isinstance(each, Skipped)), None)
     reports, p = conclude_each(
         {name: part.behind for name, part in parts.items()},
-        lambda name, p_values: request.concluded(parts[name], p_values, len(parts)),
+        lambda name, p_values: _listed_clips(request.concluded(parts[name], p_values, len(parts)), name, tuple(parts)),
         factor,
     )
     searched = any("region_searched" in report.settings for report in reports.values())
@@ -173,6 +174,19 @@ def _combined(request: ReportRequest, joint: Evaluated, parts: Mapping[str, Eval
     report = replace(joint.report, settings=settings, skipped=all_skipped([joint.report, *reports.values()]))
     effect, limits = _correlation(request, joint, factor, tuple(parts), p)
     return combine(report, reports, effect, limits, (request.answer or Answer()).tolerance)
+
+
+def _listed_clips(report: Report, name: str, names: Sequence[str]) -> Report:
+    """Return the report of one of several targets, with the limits of each of them in the hint about its own."""
+    if (found := report.conclusion) is None:
+        return report
+    place = names.index(name)
+    listed = rf"--clip {',,' * place}\1{',,' * (len(names) - 1 - place)}"
+    effects = tuple(
+        replace(each, text=re.sub(r"--clip ([^\s;]+)", listed, each.text)) if each.topic == "targets" else each
+        for each in found.effects
+    )
+    return replace(report, conclusion=replace(found, effects=effects))
 
 
 def conclude_each(

@@ -22,7 +22,7 @@ from calcheck.evaluation import Answer, evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.metrics._targets import DependenceFactor
-from calcheck.outputs import evaluate_outputs
+from calcheck.outputs import _listed_clips, evaluate_outputs
 from calcheck.predictions import InMemory, Predictions
 from calcheck.render.screen import screen_answer
 from calcheck.reports.conclusion import Effect
@@ -49,6 +49,15 @@ def forecasts(kind="independent", correlation=0.0, predicted=0.0, factor=1.0, se
         return Predictions(y=y, predictive=Samples(mean[:, None] + stated[:, None] * pair(rng, (n, 20), predicted)))
     root = np.array([[1, 0], [predicted, np.sqrt(1 - predicted**2)]])
     return Predictions(y=y, predictive=JointGaussian(mean, stated[:, :, None] * root))
+
+
+def test_limits_of_one_target_are_listed_beside_those_of_the_others():
+    """Targets clipped at 0, the second of three: --clip takes two limits, which may be empty, for each of them."""
+    hint = Effect(topic="targets", text="9 targets are the smallest: pass --clip 0,; the largest: pass --clip ,5")
+    found = evaluate(InMemory(forecasts().of_target(0)), [], run=replace(RUN, replicates=0), answer=Answer(local=False))
+    report = replace(found, conclusion=replace(found.conclusion, effects=(hint,)))
+    texts = [_listed_clips(report, name, ("a", "b", "c")).conclusion.effects[0].text for name in "ab"]
+    assert [re.findall(r"--clip (\S+?)(?:;|$)", text) for text in texts] == [["0,,,,,", ",5,,,,"], [",,0,,,", ",,,5,,"]]
 
 
 def pair(rng, shape, correlation):

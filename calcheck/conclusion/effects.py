@@ -29,6 +29,7 @@ EVEN = 0.05  # Maximum relative spread of uncertainties that are equal in practi
 SKEWED, UNEQUAL = 3.0, 1.5  # Minimum difference of the outermost shares in standard errors, and minimum ratio
 WITHHELD = 0.2  # Share of rows with the largest uncertainties that the sentence about the ranking removes
 SMALL = 0.1  # Relative errors below have two digits
+FEW_PERCENT = 1.5  # Largest factor that is also told in percent
 
 
 def key_of(metric: str, options: Mapping[str, Any]) -> Key:
@@ -218,10 +219,9 @@ def error_exponent(bins: Sequence[details.SpreadBin]) -> float | None:
 def size_text(level: float, found: Estimate) -> str:
     """Return the sentence about the size of the uncertainties."""
     held = f"{percent(level)} intervals would have to be {_interval(found)} times as wide"
-    if found.low > 1:
-        return f"{_relative(found.value)} too narrow: {held}"
-    if found.high < 1:
-        return f"{_relative(found.value)} too wide: {held}"
+    if found.low > 1 or found.high < 1:
+        share = f"{_relative(found.value)} " if 1 / FEW_PERCENT < found.value < FEW_PERCENT else ""
+        return f"{share}too {'narrow' if found.low > 1 else 'wide'}: {held}"
     if found.low <= 0 or math.isinf(found.high):
         return held
     if found.low == found.high:

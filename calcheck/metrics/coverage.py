@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.errors import AT_QUANTILES, Message
+from calcheck.errors import AT_QUANTILES, DataError, Message
 from calcheck.inference.metric_protocol import CurveData, IntervalInference, RowResults
 from calcheck.metrics._lazy import binning, coverage, curves, groups, np, zscores
 from calcheck.metrics.base import BinnedMetric, LevelOption, MeanMetric, has_interval, stated_levels
@@ -17,6 +17,8 @@ from calcheck.result_details import CoverageDetails, OtherLevel, StratifiedCover
 
 if TYPE_CHECKING:
     from calcheck.metrics._lazy import AnyArray, Binning, Means, MeanTerm, Predictions, Predictive, Run, Source, Values
+
+EQUAL = 1e-9  # Widths that differ by less, relative to the largest, are equal but for rounding
 
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
@@ -158,7 +160,7 @@ class Coverage(LevelOption, MeanMetric):
 
 @dataclass(frozen=True)
 class StratifiedCoverage(LevelOption, BinnedMetric):
-    r"""Difference between the coverage of intervals and their level, over bins of their width.
+    r"""Difference between the coverage of intervals and their level, over bins of their width or of a column.
 
     .. math:: \frac1k \sum_{j=1}^k |c_j - p_j| \quad \text{or} \quad \max_j |c_j - p_j|
 
@@ -177,7 +179,7 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
     Biased upwards by noise in each bin, and more so under resampling; the percentile interval is not used for the
     verdict. The null distribution draws whether each target is inside, which needs no distribution between the limits.
     Where targets are equal to limits, as for counts, the verdict is conservative.
-    Intervals of equal width are tied: all bins then repeat the coverage of all rows. Time O(n log n).
+    Intervals that are all of equal width have no such bins: name a column (``by``). Time O(n log n).
     Differences from the papers, which report the smallest coverage over bins: both directions count by default, and
     bins have equal counts.
 
@@ -225,7 +227,10 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
         return zscores.interval_widths(rows.distributions(), self.level_of(rows.predictive))
 
     def make_bins(self, rows: Predictions) -> Binning:
-        return binning.make_bins(self.sort_key(rows), self.bins, self.by)
+        keys = self.sort_key(rows)
+        if self.by is None and len(rows) > 1 and np.ptp(keys) <= EQUAL * np.abs(keys).max():
+            raise DataError("all intervals are of equal width, which forms no bins: name a column with --by")
+        return binning.make_bins(keys, self.bins, self.by)
 
     def refit(self, fit: Binning, source: Source, run: Run) -> Binning:
         """Return the bins of a replicate: the same ones, unless the replicate exchanges draws."""

@@ -24,8 +24,8 @@ from calcheck.charts.picture import (
 )
 from calcheck.core.text import p_text, percent
 from calcheck.errors import DataError
-from calcheck.render.document import answer
 from calcheck.render.numbers_and_notes import ABSENT, is_withheld, name_with_unit, number, p_value
+from calcheck.render.screen import screen_answer
 from calcheck.reports import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
 from calcheck.reports.conclusion import Effect, WidthFactor
 
@@ -167,7 +167,7 @@ def answer_picture(report: Report) -> Picture | None:
         return None
     outputs = report.of_outputs() or {"": report}
     panels = tuple(chain.from_iterable(_answer_panels(each, name) for name, each in outputs.items()))
-    told = answer(found)
+    told = screen_answer(report, found)
     title = f"{told.question} {told.answer.text}{told.answer.after}"
     return Picture(panels, title, BARS, title) if panels else None
 

@@ -47,7 +47,10 @@ def render(document: blocks.Document, view: View = "full") -> str:
 
 
 def _first_screen(document: blocks.Document, width: int) -> str:
-    """Return the lines that fit on a screen: without legends; tables after the answer have the room that is left."""
+    """Return the lines that fit on a screen: without legends; tables after the answer have the room that is left.
+
+    The meaning of marks is on the line after the table before it.
+    """
     shown, room, whole = dict[int, list[str]](), LINES, list[list[str]]()
     last = next((number for number, block in enumerate(document.blocks) if isinstance(block, blocks.Answer)), 0)
     tables = {number for number, block in enumerate(document.blocks) if isinstance(block, blocks.Table)}
@@ -55,7 +58,9 @@ def _first_screen(document: blocks.Document, width: int) -> str:
         if isinstance(block, blocks.Table) and block.most == 0:
             whole.append(_block_lines(block, width))
         elif not isinstance(block, (blocks.Legend, blocks.Marks)):
-            shown[number] = _fitting(block, width, room - 1)
+            marks = _marks_after(document, number, width)
+            shown[number] = _fitting(block, width, room - 1 - len(marks))
+            shown[number] += marks if shown[number] else []
             room -= len(shown[number]) + bool(shown[number])
     parts = ["\n".join(lines) for _, lines in sorted(shown.items()) if lines]
     is_cut = len(parts) + len(whole) < sum(not isinstance(block, blocks.Marks) for block in document.blocks)
@@ -72,6 +77,12 @@ def _block_lines(block: blocks.Block, width: int) -> list[str]:
     name = name if len(name) <= width // 2 else f"…{name[1 - width // 2 :]}"
     line = f"{name} · {block.text}" if name else block.text
     return render_text(safe_text(line if len(line) <= width else f"{line[: width - 1]}…"), width=width).splitlines()
+
+
+def _marks_after(document: blocks.Document, number: int, width: int) -> list[str]:
+    """Return the line about the marks in a table, if that follows it."""
+    following = document.blocks[number + 1 : number + 2]
+    return [line for block in following if isinstance(block, blocks.Marks) for line in _block_lines(block, width)]
 
 
 def _fitting(block: blocks.Block, width: int, room: int) -> list[str]:

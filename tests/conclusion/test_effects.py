@@ -79,7 +79,7 @@ def test_the_sentence_about_the_size_has_the_share_by_which_intervals_are_too_na
         ((0.8, 0.75, 0.85), "25 % too wide: 90 % intervals would have to be 0.80 (0.75–0.85) times as wide"),
         ((1.0, 0.7, 1.3), "90 % intervals would have to be 1.00 (0.70–1.30) times as wide: right within 43 %"),
         ((1.0, 0.0, None), "90 % intervals would have to be 1.00 (0.00–∞) times as wide"),
-        ((25.0, 20.0, 30.0), "2400 % too narrow: 90 % intervals would have to be 25 (20–30) times as wide"),
+        ((25.0, 20.0, 30.0), "too narrow: 90 % intervals would have to be 25 (20–30) times as wide"),
     ],
 )
 def test_the_sentence_about_the_size_has_both_sides(factor_of, text):

@@ -99,6 +99,12 @@ def test_stratified_coverage_compares_bins_of_the_width():
     assert_allclose(result("stratified-coverage", six(), bins=2, statistic="max").value, 0.8 - 1 / 3)
 
 
+def test_stratified_coverage_needs_a_column_if_all_intervals_are_of_equal_width():
+    rows = replace(six(), predictive=Intervals(np.array([0.8]), np.zeros((6, 1)), np.full((6, 1), 2.0)))
+    (skipped,) = evaluate(InMemory(rows), [METRICS["stratified-coverage"](bins=2)], run=NO_NULL).skipped
+    assert skipped.reason == "all intervals are of equal width, which forms no bins: name a column with --by"
+
+
 def test_stratified_coverage_by_a_column_counts_only_low_coverage_if_at_least_is_promised():
     """By the column: rows 0, 3, 4 are all inside, 1 - 0.8 = 0.2 above the level; rows 1, 2, 5 are all outside.
 

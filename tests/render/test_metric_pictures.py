@@ -51,6 +51,7 @@ def test_the_picture_of_the_answer_has_the_factors_and_the_errors_beside_the_tol
     )
     found = Conclusion(answer="no", tolerance=0.2, level=0.9, effects=effects, factors=factors)
     report = replace(report_of("zms", "gaussian"), conclusion=found)
+    assert "NO: off by ≥ 25 % along inputs" in answer_picture(report).title
     width, errors = answer_picture(report).panels
     assert width.y.names == ("90 %: 1.14 (1.08–1.19)", "99 %: 1.5 (1.3–∞)")
     assert errors.y.names == ("bias: 0.02 (-0.04–0.07)", "inputs: at least 0.25", "time: none shown")

@@ -11,6 +11,7 @@ from calcheck.render.numbers_and_notes import ABSENT, interval, number, p_value,
 from calcheck.reports import Report, Result
 
 RANKS: dict[int, document.Emphasis] = {1: "best", 2: "second"}
+MARKED: tuple[document.Mark, ...] = (("best", "best"), ("second", "second"))
 PARTS = {"miscalibration": "↓", "discrimination": "↑", "uncertainty": "", "score": "↓"}
 """Parts of a score, miscalibration - discrimination + uncertainty, and which values are better."""
 NOT_SHOWN = ("no-interval", "no-verdict", "undecided", "interval-shows-spread")
@@ -31,7 +32,9 @@ def comparison_screen(report: Report) -> Iterator[document.Block]:
         for (_, name), results in sorted(_by_metric(report).items(), key=lambda each: order.get(each[0][1], len(order)))
     )
     columns = (document.Column("metric"), *(document.Column(model, "right") for model in _models(report)))
-    yield document.Table(columns, rows, overflow="omit", keys=1, remedy="--table")
+    values = document.Table(columns, rows, overflow="omit", keys=1, remedy="--table")
+    yield values
+    yield from document.marks_in([values], *MARKED)
     yield from document.note_blocks(_notes(report))
 
 
@@ -61,7 +64,7 @@ def comparison_blocks(report: Report) -> Iterator[document.Block]:
     ]
     values = document.Table((document.Column("model"), *columns), tuple(rows), overflow="split", keys=1)
     yield values
-    yield from document.marks_in([values], ("best", "best"), ("second", "second"))
+    yield from document.marks_in([values], *MARKED)
     yield from (_parts(results) for results in decompositions(report).values())
     yield _differences(report)
     yield from document.note_blocks(_notes(report))

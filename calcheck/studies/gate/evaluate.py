@@ -116,7 +116,7 @@ def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") ->
         rule=rule.text,
         level=level,
         passed=judged and not violated,
-        message=format_values(values, lambda text: names[text][1].get(names[text][0].head)),
+        message=format_values(values, lambda text: names[text][1].get(names[text][0].head), rule.text),
         values=values,
         judged=judged,
     )

@@ -1,6 +1,7 @@
 """What the names of a rule mean in a report, and what a missing value means."""
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, get_args, get_origin, get_type_hints
 
@@ -34,27 +35,36 @@ FIELDS = {
     "p_value_mc_error": "only a p-value estimated from replicates has a Monte Carlo error",
     "p_value_adjusted": "fewer than two results have p-values from the same replicates",
 }  # Reasons for absent fields that no warning explains
+DIGITS = 6  # Significant digits of a value, at most
+NUMBER = re.compile(r"(?<![\w.])-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
 UNKNOWN = "the report has no value, and states no reason"
 EFFECT_FIELDS = ("value", "low", "high", "p")  # Fields of effects in rules
 
 
-def format_values(values: Mapping[str, Value], result_of: Callable[[str], Result | None]) -> str:
-    """Return the value of each name as text; for an absent number, with the reason."""
+def format_values(values: Mapping[str, Value], result_of: Callable[[str], Result | None], rule: str = "") -> str:
+    """Return the value of each name as text, beside the numbers in a rule; for an absent number, with the reason."""
+    limits = [float(each) for each in NUMBER.findall(rule)]
     return "; ".join(
-        f"{name} is {format_value(value)}" + (f" ({_because(name, result_of(name))})" if value is None else "")
+        f"{name} is {format_value(value, limits)}" + (f" ({_because(name, result_of(name))})" if value is None else "")
         for name, value in values.items()
     )
 
 
-def format_value(value: Value) -> str:
-    """Return a value as text; numbers have six significant digits.
+def format_value(value: Value, limits: Sequence[float] = ()) -> str:
+    """Return a value as text; numbers have three significant digits, or up to six to be on their side of limits.
 
     >>> format_value(0.0123456789), format_value(1181), format_value("pass"), format_value(None)
-    ('0.0123457', '1181', 'pass', 'null')
+    ('0.0123', '1181', 'pass', 'null')
+    >>> format_value(1.2004, [1.2, 3])
+    '1.2004'
     """
-    if value is None:
-        return "null"
-    return value if isinstance(value, str) else f"{value:.6g}"
+    if value is None or isinstance(value, str):
+        return value or "null"
+    for digits in range(3, DIGITS):
+        shown = float(text := f"{value:.{digits}g}")
+        if "e+" not in text and all((shown < each, shown > each) == (value < each, value > each) for each in limits):
+            return text
+    return f"{value:.{DIGITS}g}"
 
 
 def _because(name: str, result: Result | None) -> str:

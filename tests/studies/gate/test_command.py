@@ -266,7 +266,7 @@ def test_json_matches_the_schema_and_has_the_gates(calcheck, impossible):
     mae = report["results"][1]["value"]
     assert all(gate.pop("judged") for gate in report["gates"])
     assert report["gates"] == [
-        {"rule": "mae > 100", "level": "fail", "passed": True, "message": f"mae is {mae:.6g}", "values": {"mae": mae}},
+        {"rule": "mae > 100", "level": "fail", "passed": True, "message": f"mae is {mae:.3g}", "values": {"mae": mae}},
         {
             "rule": "nll.value > 1 or mae.unit == 'x'",
             "level": "fail",
@@ -274,7 +274,7 @@ def test_json_matches_the_schema_and_has_the_gates(calcheck, impossible):
             "message": "nll.value is inf; mae.unit is y",
             "values": {"nll.value": None, "mae.unit": "y"},
         },
-        {"rule": "mae >= 0", "level": "warn", "passed": False, "message": f"mae is {mae:.6g}", "values": {"mae": mae}},
+        {"rule": "mae >= 0", "level": "warn", "passed": False, "message": f"mae is {mae:.3g}", "values": {"mae": mae}},
     ]
     for wrong in ({"level": "note"}, {"passed": "yes"}, {"values": {"mae": []}}, {"more": 1}):
         with pytest.raises(jsonschema.ValidationError):
