@@ -160,7 +160,7 @@ class Coverage(LevelOption, MeanMetric):
 
 @dataclass(frozen=True)
 class StratifiedCoverage(LevelOption, BinnedMetric):
-    r"""Difference between the coverage of intervals and their level, over bins of their width or of a column.
+    r"""Difference between the coverage of intervals and their level, over bins of widths or of a column.
 
     .. math:: \frac1k \sum_{j=1}^k |c_j - p_j| \quad \text{or} \quad \max_j |c_j - p_j|
 
