@@ -393,7 +393,10 @@ def _numbers(rows: Predictions, name: str) -> Values:
 
 
 def default_variables(rows: Predictions, names: Sequence[str], inside: Mask | None = None) -> tuple[Variable, Variable]:
-    """Return inputs that tell most about a region, the first components of an embedding, or what is predicted."""
+    """Return inputs that tell most about a region, the first components of an embedding, or what is predicted.
+
+    Categories are no axes.
+    """
     if rows.x is None:
         return _stated(rows)
     if rows.has_embedding and rows.width > 2:  # noqa: PLR2004 - of a map
@@ -402,10 +405,13 @@ def default_variables(rows: Predictions, names: Sequence[str], inside: Mask | No
         return Variable(first, scores[:, 0]), Variable(second, scores[:, 1])
     called = _input_names(rows, names)
     inputs = load(rows.lazy_inputs()).astype(np.float64, copy=False)
-    if rows.width == 1:
-        return Variable(called[0], inputs[:, 0]), _stated(rows)[1]
-    told = [0.0] * rows.width if inside is None else [_told(values, inside) for values in inputs.T]
-    chosen = sorted(sorted(range(rows.width), key=lambda place: -told[place])[:2])
+    of_text = {place for each in rows.categories for place in range(rows.width)[each.places]}
+    numbers = [place for place in range(rows.width) if place not in of_text]
+    if len(numbers) < 2:  # noqa: PLR2004 - of a map
+        predicted = _stated(rows)
+        return (Variable(called[numbers[0]], inputs[:, numbers[0]]), predicted[1]) if numbers else predicted
+    told = {place: 0.0 if inside is None else _told(inputs[:, place], inside) for place in numbers}
+    chosen = sorted(sorted(numbers, key=lambda place: -told[place])[:2])
     x, y = (Variable(called[place], inputs[:, place]) for place in chosen)
     return x, y
 

@@ -311,7 +311,7 @@ def _bins(rows: Predictions, x: Values, names: Sequence[str], bins: int) -> Iter
     for each in rows.categories:
         label = x[:, each.places].argmax(axis=1)
         yield Partition.make(label, [(Condition(each.column, EQUAL, value),) for value in each.values], each.column)
-    of_text = {place for each in rows.categories for place in range(*each.places.indices(rows.width))}
+    of_text = {place for each in rows.categories for place in range(rows.width)[each.places]}
     for place, (name, values) in enumerate(zip(names, x.T, strict=True)):
         if place not in of_text:
             yield Partition.quantiles(name, values, np.zeros(len(values), dtype=np.bool_), bins)
