@@ -135,6 +135,11 @@ class Predictions:
         """Number of input features, d."""
         return int(self.lazy_inputs().shape[1])
 
+    def columns_of(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns of a file that inputs of these names are from: one for all categories of a column."""
+        of_text = {f"{each.column}={value}": each.column for each in self.categories for value in each.values}
+        return tuple(dict.fromkeys(of_text.get(name, name) for name in names))
+
     def lazy_inputs(self) -> Inputs:
         """Return the inputs, (n, d), in memory or lazy."""
         if self.x is None:

@@ -40,7 +40,7 @@ def with_causes(
         any(flag in report.input.options for flag in OBSERVED),
         region="" if report.region is None else report.region.where,
         inside=inside if chosen is None or inside is None else inside[chosen],
-        names=tuple(names),
+        names=rows.columns_of(names),
         step=1 if time is None else rows_of_step(rows.columns[time]),
     )
     causes = tuple(

@@ -14,6 +14,7 @@ caption { text-align: left; font-weight: 600; }
 th, td { padding: 0.2rem 0.8rem; text-align: left; font-variant-numeric: tabular-nums; }
 thead th { border-bottom: 1px solid; }
 .right { text-align: right; }
+.short { white-space: nowrap; }
 .group { text-align: center; }
 .strong, .best { font-weight: 700; }
 .second { text-decoration: underline; }
@@ -60,6 +61,7 @@ NOTEBOOK = """<div class="calcheck">
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 MARKS = {"best": "bold", "second": "underlined"}
+SHORT = 12  # Characters of a cell that does not break at its hyphens, such as a date
 
 
 def render(document: blocks.Document) -> str:
@@ -145,7 +147,8 @@ def _cell(cell: blocks.Cell, column: blocks.Column) -> str:
     text = escape(cell.text)
     marked = element("span", text, cell.emphasis) if cell.emphasis else text
     marked = f'<a href="#{escape(cell.link)}">{marked}</a>' if cell.link else marked
-    return element("td", marked + escape(cell.after), _class(column))
+    whole = "short" if "-" in cell.text and len(cell.text) <= SHORT and column.align != "right" else ""
+    return element("td", marked + escape(cell.after), " ".join(filter(None, (_class(column), whole))))
 
 
 def _class(column: blocks.Column) -> str:

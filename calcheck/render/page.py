@@ -14,7 +14,7 @@ from calcheck.charts.image_files import NO_ENGINE, draw_spec, engine_starts, jav
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Rule
 from calcheck.core.text import embed
 from calcheck.render.data import fields_of
-from calcheck.render.document import Block, Column, Document, Legend, Marks, Table, row_of
+from calcheck.render.document import Answer, Block, Column, Document, Legend, Marks, Table, row_of
 from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
 from calcheck.render.numbers_and_notes import number
 from calcheck.reports import Report
@@ -97,10 +97,17 @@ class Page:
 
 
 def page_of_document(document: Document, report: Any, pictures: Sequence[Picture]) -> Page:
-    """Return the page of a document: its blocks, pictures with their numbers, and the report as data."""
-    blocks: list[PageBlock] = [*document.blocks, *(Row((figure(each),)) for each in pictures)]
+    """Return the page of a document: its blocks, pictures with their numbers, and the report as data.
+
+    A single picture is that of the answer, if there is one.
+    """
+    blocks: list[PageBlock] = [*document.blocks]
+    answers = [place for place, each in enumerate(blocks, 1) if isinstance(each, Answer)]
+    place = answers[-1] if answers and len(pictures) == 1 else len(blocks)
+    blocks[place:place] = [Row((figure(each),)) for each in pictures]
     blocks += [Data("report", report_data(report))] if isinstance(report, Report) else []
-    return Page(document.title or "calcheck", tuple(blocks), document.calcheck)
+    files = [Path(each.path).stem for each in report.input.files[:1]] if isinstance(report, Report) else []
+    return Page(document.title or ": ".join(["calcheck", *files]), tuple(blocks), document.calcheck)
 
 
 def report_data(report: Report) -> str:

@@ -21,6 +21,7 @@ def test_each_category_is_an_input_in_alphabetical_order():
     rows = source.predictions()
     assert_array_equal(rows.inputs(), [[0, 1, 5], [1, 0, 6], [0, 1, 7]])
     assert source.input_names() == ("region=east", "region=north", "temp")
+    assert rows.columns_of(source.input_names()) == ("region", "temp")
     assert rows.categories == (Categories("region", ("east", "north"), 0),)
 
 

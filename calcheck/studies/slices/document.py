@@ -1,13 +1,14 @@
 """Slices, searches and trees as documents."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from calcheck.conclusion.effects import are_beyond
 from calcheck.render import document, screen
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
 from calcheck.render.numbers_and_notes import ABSENT, factor, interval, name_with_unit, notes, number, results_by, shift
 from calcheck.reports import Report, Result
+from calcheck.reports.conclusion import Conclusion
 
 INDENT = "· "  # Spaces would collapse in HTML and Markdown
 TREE_LEGEND = (
@@ -57,11 +58,7 @@ def slices_screen(report: Report) -> Iterator[document.Block]:
     yield document.source(report.input)
     tolerance = float(report.settings["tolerance"])
     if (found := report.conclusion) is not None:
-        label, leading = ranked[0]
-        place = (
-            "in all groups alike" if _explanation(leading) == ALL else f"{label}, {_measured(leading, tolerance)[0]}"
-        )
-        after = f": {place}" if found.answer != "yes" and _fails(leading) else ""
+        after = _leading(report, found, ranked)
         told = [each for each in found.effects if not any(each.text.startswith(f"{name} (") for name, _ in ranked)]
         effects = tuple((each.topic, document.Cell(each.text)) for each in told)
         question = REGIONS_QUESTION if is_search(report) else GROUPS_QUESTION
@@ -76,6 +73,15 @@ def slices_screen(report: Report) -> Iterator[document.Block]:
     )
     yield document.Table(columns, rows, most=MOST)
     yield from document.note_blocks(notes(report))
+
+
+def _leading(report: Report, found: Conclusion, ranked: Sequence[tuple[str, dict[str, Result]]]) -> str:
+    """Return the first of the ranked groups with its number, after an answer that is not yes."""
+    if not ranked or found.answer == "yes" or not _fails(ranked[0][1]):
+        return ""
+    label, leading = ranked[0]
+    number = _measured(leading, float(report.settings["tolerance"]))[0]
+    return ": in all groups alike" if _explanation(leading) == ALL else f": {label}, {number}"
 
 
 def ranked_groups(report: Report) -> list[tuple[str, dict[str, Result]]]:
@@ -144,7 +150,8 @@ def slices_blocks(report: Report) -> Iterator[document.Block]:
     searched = is_search(report)
     yield document.source(report.input)
     if report.conclusion is not None:
-        yield answer_to(REGIONS_QUESTION if searched else GROUPS_QUESTION, report.conclusion)
+        after = "" if "tree" in report.settings else _leading(report, report.conclusion, ranked_groups(report))
+        yield answer_to(REGIONS_QUESTION if searched else GROUPS_QUESTION, report.conclusion, after)
     if report.results and searched:
         yield tree_table(report) if "tree" in report.settings else _regions(report)
     elif report.results:

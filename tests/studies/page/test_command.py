@@ -184,6 +184,14 @@ def test_the_page_of_another_report_has_its_tables_its_pictures_and_its_data(
     assert calcheck("diff", path, path).code == 0
 
 
+def test_the_picture_of_an_answer_is_between_it_and_the_tables(calcheck, preds, tmp_path):
+    path = tmp_path / "page.html"
+    assert calcheck("slices", preds, "--by", "site", "--no-bootstrap", "--replicates", "39", "-o", path).code == 0
+    text = path.read_text(encoding="utf-8")
+    assert text.index("in every group?") < text.index("<figure>") < text.index("<table")
+    assert "<h1>calcheck: preds</h1>" in text
+
+
 def test_diff_has_a_page_of_its_tables(calcheck, preds, tmp_path):
     old, path = tmp_path / "old.json", tmp_path / "page.html"
     assert calcheck("evaluate", preds, *FAST, "-o", old).code == 0
