@@ -3,13 +3,13 @@
 import numpy as np
 
 from calcheck.new_inputs.density_ratio import DensityRatio
-from calcheck.typing import Indices
+from calcheck.typing import Indices, Mask
 
 STEPS = 50  # Most times that the ratio is fitted
 
 
-def choose_labels(ratio: DensityRatio, count: int) -> Indices:
-    """Return the places of new rows to label, the most useful first.
+def choose_labels(ratio: DensityRatio, count: int, known: Mask) -> Indices:
+    """Return the places of new rows to label, the most useful first; those with ``known`` targets (m,) are left out.
 
     The variance of an estimate with ideal weights is proportional to the mean of the density ratio over the new rows. A
     further row takes most of it away where the ratio is largest. So that row is added, the ratio is fitted again, which
@@ -20,10 +20,11 @@ def choose_labels(ratio: DensityRatio, count: int) -> Indices:
     counts = np.concatenate([np.ones(n), np.zeros(m)])
     chosen: list[int] = []
     size = -(-count // STEPS)
-    while len(chosen) < min(count, m):
+    most = min(count, m - int(known.sum()))
+    while len(chosen) < most:
         found = together.weights(counts, once)[n:]
-        found[chosen] = -1.0
-        best = np.argsort(-found, kind="stable")[: min(size, count - len(chosen), m - len(chosen))]
+        found[chosen], found[known] = -1.0, -1.0
+        best = np.argsort(-found, kind="stable")[: min(size, most - len(chosen))]
         chosen += best.tolist()
         counts[n + best] = 1.0
     return np.array(chosen, dtype=np.intp)

@@ -96,8 +96,10 @@ def transfer(
         **state(found, terms),
     )
     if label and found is not None:
-        chosen = sample.new_places(places)[choose_labels(found.reweighting.ratio, label)]
-        conclusion = replace(conclusion, label=tuple(new.row_numbers()[chosen].tolist()))
+        numbers = new.row_numbers()[sample.new_places(places)]
+        known = np.isin(numbers, () if labelled is None else labelled.row_numbers())
+        chosen = choose_labels(found.reweighting.ratio, label, known)
+        conclusion = replace(conclusion, label=tuple(numbers[chosen].tolist()))
     if labelled is not None:
         conclusion = replace(conclusion, labelled=len(labelled), **sample.compared(rows, labelled, terms))
     columns = {

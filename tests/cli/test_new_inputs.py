@@ -63,12 +63,13 @@ def test_rows_to_label_are_ranked_and_known_targets_compared_with_what_was_foret
     """Every second new row has a target; the last five are beyond the tested inputs, where nothing is foretold."""
     old, new = files
     frames[1].assign(y=frames[1]["y"].where(frames[1].index % 2 == 0)).to_csv(new, index=False)
-    on = evaluated(old, *X, "--on", new, "--label", 3, "--pointwise", tmp_path / "rows.csv")["conclusion"]["on"]
+    on = evaluated(old, *X, "--on", new, "--label", 15, "--pointwise", tmp_path / "rows.csv")["conclusion"]["on"]
     assert on["labelled"] == 20
     assert on["width"] == pytest.approx(2 * 1.6448536)
     rows = pd.read_csv(tmp_path / "rows.csv")
     assert rows["label_rank"].dropna().sort_values().index.tolist() == on["label"]
-    assert sorted(rows["label_rank"].dropna()) == [1, 2, 3]
+    assert sorted(rows["label_rank"].dropna()) == list(range(1, 16))
+    assert rows["y"][on["label"]].isna().all()
     assert rows["y"].isna().sum() == 20
     topics = [[each["topic"] for each in on[name] if each["value"] is not None] for name in ("foretold", "observed")]
     assert topics[0][:2] == topics[1][:2] == ["size", "bias"]

@@ -96,7 +96,7 @@ def test_with_equal_weights_the_factor_and_its_limits_are_those_of_the_file(draw
 def test_rows_to_label_are_those_of_a_large_ratio_but_not_next_to_each_other(found):
     ratio = found[0].ratio
     at_new = ratio.with_new_rows().weights(np.append(np.ones(40), np.zeros(30)), np.ones(30))[40:]
-    chosen = choose_labels(ratio, 6)
+    chosen = choose_labels(ratio, 6, np.zeros(len(ratio.new), dtype=bool))
     assert chosen[0] == at_new.argmax()
     assert set(chosen) != set(np.argsort(-at_new)[:6])
     assert at_new[chosen].mean() > np.median(at_new)
