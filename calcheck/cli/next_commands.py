@@ -187,7 +187,10 @@ def _output_suggestions(report: Report, source: FileSource) -> Iterator[tuple[st
 
 def _time_suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:
     """Yield the command that follows calibration over time, if there is a column of dates and no other dependence."""
-    if report.input.n < FEWEST_SEARCHED or report.settings.get("dependence"):
+    rows, is_told = source.rows_in_memory(), report.settings.get("dependence") or report.input.layout
+    if report.input.n < FEWEST_SEARCHED or is_told or source.states_intervals_only:
+        return
+    if rows is not None and rows.observation is not None:
         return
     for date in source.without_gaps(source.date_columns()[:1]):
         yield "monitor", ["--time", date]

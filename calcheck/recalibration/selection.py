@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from calcheck.recalibration.features import (
 from calcheck.typing import AnyArray, Values
 
 Refit = Callable[[tuple[Feature, ...]], Values]
-LEVEL = 0.02  # Probability that a feature is chosen where nothing depends on any column
+LEVEL = 0.05  # Probability that a feature is chosen where nothing depends on any column, up to the number of its forms
 MOST_FEATURES = 6
 MOST_COLUMNS = 40
 CUTS, END = 64, 0.05  # Number of limits of steps, and the minimum share of the rows on each side
@@ -95,11 +96,12 @@ def select_features(rows: Predictions, columns: Sequence[str], refit: Refit) -> 
 
 
 def _forms(rows: Predictions, column: str) -> Iterator[tuple[Feature, Values]]:
+    """Yield a column as a curve and as a line, or as groups, with an orthonormal basis of their centered columns."""
     feature = fit_feature(rows, column, FEWEST)
-    design = feature.design(rows)
-    centered = design - design.mean(axis=0)
-    basis, size, _ = np.linalg.svd(centered, full_matrices=False)
-    yield feature, basis[:, size > EQUAL * max(size[0], EQUAL)]
+    for form in (feature, replace(feature, knots=())) if feature.knots else (feature,):
+        design = form.design(rows)
+        basis, size, _ = np.linalg.svd(design - design.mean(axis=0), full_matrices=False)
+        yield form, basis[:, size > EQUAL * max(size[0], EQUAL)]
 
 
 def _tested(residual: Values, feature: Feature, basis: Values) -> tuple[float, float, Feature]:

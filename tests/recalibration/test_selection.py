@@ -13,7 +13,7 @@ from calcheck.recalibration.selection import _largest_p, usable_columns
 from tests.helpers.simulations import band, sets
 
 MANY = sets(400, 80)
-LEVEL = 0.02
+LEVEL = 0.08  # 0.05 for each of several forms of a column, which are nearly the same
 COLUMNS = ("std", "mean", "temp", "hum", "site")
 
 
