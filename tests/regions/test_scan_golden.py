@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import ndtr
 
-from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.execution.run import Run
 from calcheck.metrics.accuracy import Bias
@@ -66,6 +66,20 @@ def test_scores_of_counts_are_means_over_the_jump():
     for found, (low, high) in zip(row_scores(rows), ((0, cdf[0]), (cdf[2], cdf[3])), strict=True):
         u = low + (np.arange(100_000) + 0.5) / 100_000 * (high - low)
         assert_allclose(found, [np.sqrt(3) * np.mean(2 * u - 1), standardized(u).mean()], atol=1e-5)
+
+
+def test_scores_between_quantiles_are_means_over_the_gap_of_the_stated_levels():
+    levels = np.array([0.1, 0.5, 0.9])
+    y = np.array([0.2, 0.7, -2.0, -1.2, 1.5])  # Two in the gap above the median, two below all quantiles, one above
+    rows = Predictions(y=y, predictive=Quantiles(levels, np.tile([-1.0, 0.0, 1.0], (5, 1))))
+    first, second, *outside = row_scores(rows)
+    assert_allclose(first, second)
+    assert_allclose(outside[0], outside[1])
+    by_mean = np.sqrt(3) * (0.5 + 0.9 - 1)  # The mean of sqrt(3) (2 u - 1) from 0.5 to 0.9
+    assert_allclose(first[0], by_mean)
+    shares = np.array([0.1, 0.4, 0.4, 0.1])
+    gaps = np.array([outside[0], -first * [1, -1], first, outside[2]])
+    assert_allclose(shares @ gaps, 0, atol=1e-9)  # A right model has the mean 0
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.6, 4.0])

@@ -462,3 +462,16 @@ def test_groups_that_are_all_wrong_alike_are_not_named(calcheck, tmp_path):
     lines = calcheck("slices", tmp_path / "alike.parquet", "--by", "site", "--metrics", "width-factor").out.splitlines()
     assert lines[2].endswith("NO: in all groups alike")
     assert [line.split()[-3:] for line in lines if line.startswith("site=")] == [["as", "all", "rows"]] * 2
+
+
+def test_regions_of_quantiles_are_searched_between_the_stated_levels(sliced, tmp_path):
+    rng = np.random.default_rng(31)
+    age, mean, levels = rng.uniform(0, 90, 500), rng.normal(size=500), (0.2, 0.4, 0.6, 0.8)
+    z = dict(zip(levels, (-0.8416, -0.2533, 0.2533, 0.8416), strict=True))
+    y = mean + rng.normal(size=500) * np.where(age > 60, 3, 1)
+    data = {"y": y, "age": age} | {f"q{level}": mean + shift for level, shift in z.items()}
+    report = sliced(write(tmp_path / "quantiles.parquet", data))
+    assert report["settings"]["columns"] == ["age"]  # Means are unknown: nothing is stated beyond 20 and 80 %
+    assert report["results"][0]["slice"]["group"].startswith("age>")
+    assert report["conclusion"]["answer"] == "no"
+    assert "depends on the tails" in next(each["reason"] for each in report["skipped"] if each["metric"] == "zms")
