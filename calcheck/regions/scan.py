@@ -191,9 +191,14 @@ class Scan:
         rows, variances = self.by_region(np.ones((n, 1))), self.by_region(squares / count)
         largest = np.full(count, -np.inf)
         for place, pair in enumerate(self.pairs):
+            enough = rows[place].ravel() >= self.min_rows
+            if not enough.any():
+                continue
             sums = self.in_regions(np.concatenate([part[place] for part in parts], axis=2), pair)
-            deviations = standardize(sums.reshape(*rows[place].shape[:2], count, 2), variances[place][:, :, None])
-            largest = np.maximum(largest, self.excess(deviations, rows[place][..., None]).max(axis=(0, 1, 3)))
+            own = sums.reshape(-1, count, 2)[enough]
+            deviations = standardize(own, variances[place].reshape(-1, 1, 2)[enough])
+            excess = excess_of(deviations, rows[place].reshape(-1, 1, 1)[enough], n)
+            largest = np.maximum(largest, excess.max(axis=0).max(axis=1))
         return Deviations(self, data, squares / count, tuple(each[..., 0] for each in rows), largest)
 
     def conditions(self, region: Region) -> tuple[Condition, ...]:
