@@ -16,6 +16,7 @@ FEWEST_ROWS = 30
 MOST_CAUSES = 3
 BETTER = 2.5  # Log-likelihood by which a cause must exceed all plain corrections
 AS_GOOD = -3.5  # The same, for a cause that stretches all predictions by about one factor that is far from 1
+AS_GOOD_TAILS = -8.0  # The same, for heavy tails
 NEAR = 6.0  # Log-likelihood within which further causes are told
 UNEVEN = "uneven-std"
 ALIKE = ("noise-left-out", UNEVEN)  # Causes that few rows cannot tell apart, and that are told together
@@ -69,11 +70,12 @@ def best_plain(case: Case, halves: Sequence[Mask], freedoms: Sequence[float]) ->
 
 
 def _chosen(told: list[Explanation]) -> list[Explanation]:
-    """Return the causes that are told: the most likely, others that are nearly as likely, and an uneven std at last."""
+    """Return the causes that are told: the most likely and those nearly as likely; an uneven std only beside noise."""
     told.sort(key=lambda each: (each.candidate.name == UNEVEN, each.candidate.surplus - each.log_likelihood))
     best: dict[str, Explanation] = {}
     for each in told:
-        if each.log_likelihood >= told[0].log_likelihood - NEAR:
+        is_other = each.candidate.name != UNEVEN or told[0].candidate.name in ALIKE
+        if is_other and each.log_likelihood >= told[0].log_likelihood - NEAR:
             best.setdefault(each.candidate.name, each)
     return list(best.values())[:MOST_CAUSES]
 
@@ -90,7 +92,9 @@ class Trial:
     def counts(self, each: Explanation) -> bool:
         """Return whether a cause is more likely than plain corrections, or as likely and far from none."""
         own = each.candidate
-        surplus = each.log_likelihood - (self.normal if own.name == "heavy-tails" else self.any_tail)
+        surplus = each.log_likelihood - self.any_tail
+        if own.name == "heavy-tails":  # which corrections may have, too
+            return surplus >= AS_GOOD_TAILS and each.log_likelihood - self.normal >= BETTER
         if surplus >= BETTER + own.surplus:
             return True
         if own.stretched is None or surplus < AS_GOOD + own.surplus:

@@ -112,15 +112,20 @@ def test_a_plain_factor_has_no_cause(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", benchmark.CAUSES)
 def test_each_cause_is_named_first_in_most_sets_and_none_for_plain_faults(kind):
-    """At least 43 of 50 means .86; of 8 sets, a program that meets .97 has fewer than 6 in one of 5,000 cells."""
+    """Of 8 sets, causes that are first in .97 are so in fewer than 6 in one of 5,000 cells.
+
+    If .02 of plain faults have a cause, more than 3 of 32 have one in one of 250 runs.
+    """
+    plain = 0
     for cause in benchmark.CAUSES[kind]:
         if cause in {"one-region", "uneven-std"}:  # which needs an answer, and which is told last
             continue
         found = [named(kind, rows_with(cause, kind, seed=seed))[:1] for seed in range(8)]
         if cause in benchmark.NONE:
-            assert sum(map(bool, found)) <= 1, cause
+            plain += sum(map(bool, found))
         else:
             assert sum(each == cause.split()[:1] for each in found) >= 6, (cause, found)
+    assert plain <= 3
 
 
 FURTHER = [
