@@ -32,14 +32,17 @@ def state(found: Population | None, terms: Terms) -> dict[str, Any]:
     """Return fields of the conclusion about a population: the answer, if enough rows count and have its inputs."""
     if found is None:
         return _nothing("too few new rows lie among the tested inputs")
-    effective = found.weights.effective_rows
-    counted = {"effective_rows": effective}
+    counted, reason = {"effective_rows": found.weights.effective_rows}, _mismatch(found)
+    return counted | (_nothing(f"{NO_MATCH}: {reason}") if reason else _stated(found, terms))
+
+
+def _mismatch(found: Population) -> str:
+    """Return why the tested rows cannot stand for the new ones; empty if they can."""
+    effective, (shift, left) = found.weights.effective_rows, found.remaining_shift
     if effective < FEWEST_EFFECTIVE:
-        return counted | _nothing(f"{NO_MATCH}: {effective:.0f} of them count, {FEWEST_EFFECTIVE} are needed")
-    shift, left = found.remaining_shift
-    if shift > MOST_SHIFT and left > MOST_LEFT:
-        return counted | _nothing(f"{NO_MATCH}: with weights, their means differ by {shift:.2g} standard deviations")
-    return counted | _stated(found, terms)
+        return f"{effective:.0f} of them count, {FEWEST_EFFECTIVE} are needed"
+    is_far = shift > MOST_SHIFT and left > MOST_LEFT
+    return f"with weights, their means differ by {shift:.2g} standard deviations" if is_far else ""
 
 
 def _nothing(reason: str) -> dict[str, Any]:
@@ -115,8 +118,8 @@ def _width_factor(level: float, each: Estimate, tolerance: float) -> WidthFactor
 
 
 def foretold_effects(found: Population, terms: Terms) -> tuple[Effect, ...]:
-    """Return the size and the bias of a population as tested rows foretell them."""
-    return _sizes([found.factor(terms.level, terms.tail), found.bias(terms.tail)], terms)
+    """Return the size and the bias of a population as tested rows foretell them; none if they cannot stand for it."""
+    return () if _mismatch(found) else _sizes([found.factor(terms.level, terms.tail), found.bias(terms.tail)], terms)
 
 
 def observed_effects(rows: Predictions, terms: Terms) -> tuple[Effect, ...]:

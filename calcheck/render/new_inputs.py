@@ -70,11 +70,12 @@ def coverage_text(on: NewInputs) -> str:
 
 def observed_texts(on: NewInputs) -> Iterator[str]:
     """Yield what was foretold for the new rows with targets, and what was observed."""
-    observed = {(each.topic, each.kind): each for each in on.observed}
-    for each in on.foretold:
-        found = observed.get((each.topic, each.kind))
-        if found is not None and each.value is not None and found.value is not None:
-            yield f"foretold {_number(each)}, observed {_number(found)}"
+    foretold = {(each.topic, each.kind): each for each in on.foretold}
+    for each in on.observed:
+        own = foretold.get((each.topic, each.kind))
+        told = "nothing foretold" if own is None or own.value is None else f"foretold {_number(own)}"
+        if each.value is not None:
+            yield f"{told}, observed {_number(each)}"
 
 
 def _number(effect: Effect) -> str:

@@ -75,6 +75,17 @@ def test_rows_to_label_are_ranked_and_known_targets_compared_with_what_was_foret
     assert topics[0][:2] == topics[1][:2] == ["size", "bias"]
 
 
+def test_nothing_is_foretold_where_few_tested_rows_count(evaluated, files, tmp_path):
+    """The new rows are in a corner of the tested inputs, which has few rows."""
+    rng = np.random.default_rng(0)
+    x = 1.0 + 0.1 * rng.normal(size=(15, 2))
+    new = pd.DataFrame(x, columns=["a", "b"]).assign(mean=0.0, std=1.0, y=rng.normal(size=15))
+    new.to_csv(tmp_path / "corner.csv", index=False)
+    on = evaluated(files[0], *X, "--on", tmp_path / "corner.csv")["conclusion"]["on"]
+    assert on["foretold"] == []
+    assert [each["topic"] for each in on["observed"]] == ["size", "bias"]
+
+
 def test_new_rows_are_read_from_one_file_or_several(evaluated, frames, files, tmp_path):
     old, _ = files
     for place in range(2):
