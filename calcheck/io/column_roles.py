@@ -40,7 +40,7 @@ SHAPE_UNKNOWN = (
     " (pass --error-dist normal or --error-dist t6)"
 )
 DF = 6.0  # Degrees of freedom of Student-t errors: typical tails of machine-learning errors [ZMS]
-REMEDY = "Pass --min-std X to raise them to X."
+REMEDY = "Pass --min-std X to raise them to X, or --log-std or --log-var if they are logs."
 
 
 @dataclass(frozen=True)
