@@ -44,7 +44,8 @@ def largest_by_definition(values, regions):
 
 
 def partitions(x, bins):
-    return tuple(worst._bins(x, [f"x{number}" for number in range(x.shape[1])], bins))
+    names = [f"x{number}" for number in range(x.shape[1])]
+    return tuple(worst._bins(Predictions(x=x, has_embedding=False), x, names, bins))
 
 
 def test_runs_of_a_column_one_by_one():
