@@ -228,7 +228,7 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
 
     def make_bins(self, rows: Predictions) -> Binning:
         keys = self.sort_key(rows)
-        if self.by is None and len(rows) > 1 and np.ptp(keys) <= EQUAL * np.abs(keys).max():
+        if self.by is None and len(rows) > 1 and keys.max() < np.inf and np.ptp(keys) <= EQUAL * np.abs(keys).max():
             raise DataError("all intervals are of equal width, which forms no bins: name a column with --by")
         return binning.make_bins(keys, self.bins, self.by)
 
