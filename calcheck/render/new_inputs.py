@@ -10,7 +10,7 @@ from calcheck.reports.conclusion import Effect, NewInputs
 
 NEW = "new_inputs"  # Role of the file
 SIGNIFICANT = 0.05  # Maximum p-value of inputs that differ
-NAMED, LONGEST = 3, 32  # Most names of inputs that differ, and most characters of the name of a file
+NAMED, LONGEST = 2, 32  # Most names of inputs that differ, and most characters of the name of a file
 
 
 def name_of(report: Report) -> str:

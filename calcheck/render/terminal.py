@@ -91,7 +91,12 @@ def _fitting(block: blocks.Block, width: int, room: int) -> list[str]:
         return _cut_table(block, width, room)
     lines = _block_lines(block, width)
     room = min(room, NOTES) if isinstance(block, blocks.Notes) else room
-    return lines if len(lines) <= room else [*lines[: room - 1], "… more: --table"] if room > 0 else []
+    if len(lines) <= room or room <= 0:
+        return lines if room > 0 else []
+    cut = lines[: room - 1]
+    while cut and (cut[-1].endswith(" \\") or not cut[-1]):  # a command that goes on
+        cut.pop()
+    return [*cut, "… more: --table"]
 
 
 def _cut_table(table: blocks.Table, width: int, room: int) -> list[str]:

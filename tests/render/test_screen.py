@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
+from calcheck.render.document import Answer, Cell, Document
+from calcheck.render.terminal import render
 from tests.helpers.simulations import slow
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -111,6 +113,18 @@ def test_the_table_and_files_have_everything(screen, calcheck, tmp_path):
     assert calcheck(file, *FEW, "-o", path).out == ""
     assert sum(line.startswith(("zms ", "confidence-curve ")) for line in path.read_text().splitlines()) == 2
     assert len(screen(file, *FEW, "--brief")) <= 16
+
+
+def test_a_command_that_does_not_fit_is_left_out(monkeypatch):
+    """It has two lines, and there is room for one."""
+    monkeypatch.setenv("COLUMNS", "80")
+    effects = tuple((f"topic {place}", Cell("text")) for place in range(19))
+    command = f"calcheck check {'file' * 15} --inputs {'x' * 20}"
+    for count, kept in ((17, True), (19, False)):
+        lines = render(Document((Answer("Question?", Cell("NO"), effects[:count], (command,)),)), "screen").splitlines()
+        assert len(lines) <= 24
+        assert any("--inputs" in line for line in lines) == any("check" in line for line in lines) == kept
+        assert lines[-1] == "… more: --table" or kept
 
 
 def test_a_long_name_and_many_columns_fit(screen, tmp_path):
