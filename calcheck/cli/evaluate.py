@@ -399,9 +399,8 @@ def _model(name: str, report: Report, source: FileSource, rows: EvaluatedRows, g
     if options.validation is None:
         return model
     from calcheck.render.page import Row, figure
-    from calcheck.studies.recalibrate.document import recalibration_tables
+    from calcheck.studies.recalibrate.document import recalibration_picture, recalibration_tables
     from calcheck.studies.recalibrate.options import RecalibrationOptions
-    from calcheck.studies.recalibrate.picture import recalibration_picture
     from calcheck.studies.recalibrate.study import judges, recalibrate
 
     chosen = build(RecalibrationOptions, given)

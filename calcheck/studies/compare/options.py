@@ -84,7 +84,7 @@ COMPARE = Study(
     variants={"positions": Variant("trend", "a series of files (--positions)")},
     document="document.comparison_blocks",
     screen="document.comparison_screen",
-    picture="picture.comparison_picture",
+    picture="document.comparison_picture",
     example="calcheck compare a.parquet b.parquet --metrics crps,zms",
 )
 TREND = Study(
@@ -101,7 +101,7 @@ TREND = Study(
         ),
     ),
     groups=(group("Series", TrendOptions), TRIALS, COLUMNS, INFERENCE, DEPENDENCE, *OUTPUTS),
-    picture="picture.trend_picture",
+    picture="document.trend_picture",
     example="calcheck trend clean.parquet noise1.parquet noise2.parquet --positions 0,0.5,1 --metrics cce,ece",
 )
 DIFF = Study(

@@ -123,7 +123,7 @@ MONITOR = Study(
         ENGINE,
     ),
     document="document.monitor_blocks",
-    picture="picture.monitor_picture",
+    picture="document.monitor_picture",
     each_target=True,
     example="calcheck monitor preds.parquet --time date --window 7D --plot monitor.svg",
 )

@@ -59,7 +59,7 @@ REJECT = Study(
     groups=(group("Rejection", RejectOptions), Group("Criterion cce", metrics=("cce",)), *FURTHER),
     variants={"refit": Variant("prune", "metrics of the remaining rows (--refit)")},
     document="document.rejection_blocks",
-    picture="picture.rejection_picture",
+    picture="document.rejection_picture",
     each_target=True,
     example="calcheck reject val.parquet --new test.parquet --coverage 0.9",
 )
@@ -69,7 +69,7 @@ PRUNE = Study(
     "study.run_prune",
     arguments=(FILE,),
     groups=(group("Removal", PruneOptions), *FURTHER),
-    picture="picture.prune_picture",
+    picture="document.prune_picture",
     each_target=True,
     example="calcheck reject preds.parquet --refit --metrics zms,rce",
 )

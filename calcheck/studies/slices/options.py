@@ -96,7 +96,7 @@ SLICES = Study(
     ),
     document="document.slices_blocks",
     screen="document.slices_screen",
-    picture="picture.slices_picture",
+    picture="document.slices_picture",
     each_target=True,
     example="calcheck slices preds.parquet --by sex,age:5",
 )

@@ -58,6 +58,6 @@ SWEEP = Study(
     ),
     groups=(group("Sweep", SweepOptions), METRIC, COLUMNS, *OUTPUTS),
     document="document.sweep_blocks",
-    picture="picture.sweep_picture",
+    picture="document.sweep_picture",
     example="calcheck sweep a.parquet b.parquet --vary lambda=0.001..1",
 )

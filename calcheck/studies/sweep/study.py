@@ -32,8 +32,8 @@ from calcheck.reports import Inference, Report, Result
 from calcheck.result_details import Details, select_details
 from calcheck.studies import Request
 from calcheck.studies.options import SAMPLES
+from calcheck.studies.sweep.document import require_few_panels
 from calcheck.studies.sweep.options import SweepOptions
-from calcheck.studies.sweep.picture import require_few_panels
 
 AnyMetric = Metric[Any]
 Evaluated = tuple[AnyMetric, int, float, RowResults | Message]

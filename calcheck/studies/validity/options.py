@@ -39,7 +39,7 @@ VALIDITY = Study(
     arguments=(Argument("file", "FILE", "Predictions whose uncertainties are used, instead of --nu.", optional=True),),
     groups=(group("Simulation", ValidityOptions), COLUMNS.omit("error_dist"), REPORT, PLOT, SEED),
     document="document.validity_blocks",
-    picture="picture.validity_picture",
+    picture="document.validity_picture",
     each_target=True,
     example="calcheck validity --metrics zms,rce --nu 2..10,15,20 --sets 1000",
 )
