@@ -18,6 +18,10 @@ those of the tested rows without weights and with the density ratio as weights; 
 truth, where at least 100 rows count; of wrong YES; and of sets about which nothing is stated. Marked are mean errors
 above .03 (.06 for a shift of 2, .10 for ten inputs), intervals that hold the truth in less than 87 %, wrong YES in more
 than 7.5 %, and statements about 64 inputs.
+
+With 50 labels for 500 tested rows (40 sets) and 2,000 (20), intervals with chosen rows are .95 and .95 times as wide as
+with random ones for a shift of 1, and .94 and .79 times for 2. With ideal weights, the best choice has .94 and .96, .87
+and .84 times the standard error.
 """
 
 import argparse
