@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from calcheck.causes import fits
-from calcheck.causes.fits import Fit
-from calcheck.causes.normal_scores import Scored
+from calcheck.causes.fits import Fit, Scored
 from calcheck.distributions import Samples
 from calcheck.predictions import Predictions
 from calcheck.typing import Mask, Values

@@ -8,8 +8,7 @@ import numpy as np
 
 from calcheck.causes import fits
 from calcheck.causes.candidates import FAR, READINGS, Candidate, Case, candidates
-from calcheck.causes.fits import NORMAL, Fit, Likely
-from calcheck.causes.normal_scores import Scored
+from calcheck.causes.fits import NORMAL, Fit, Likely, Scored
 from calcheck.typing import Mask, Values
 
 FEWEST_ROWS = 30

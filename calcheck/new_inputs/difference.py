@@ -1,6 +1,8 @@
-"""Whether the inputs of two samples differ, and in which columns most."""
+"""How new rows differ from the tested ones: which lie beyond these, and whether and where inputs differ."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -10,9 +12,9 @@ from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.bandwidths import Scaling, sample_inputs
 from calcheck.kernels.kernel_functions import Rbf
 from calcheck.mmd.two_samples import PooledGram
-from calcheck.new_inputs.positions import median_gamma
-from calcheck.reports.conclusion import ColumnDifference, InputsDiffer
-from calcheck.typing import Floats, Values
+from calcheck.new_inputs.positions import ROUNDING, Neighborhood, median_gamma
+from calcheck.reports.conclusion import ColumnDifference, InputsDiffer, RowsBeyond
+from calcheck.typing import Floats, Indices, Mask, Values
 
 COMPARED = 1_000  # Most rows of each sample that are compared by all their inputs
 SORTED = 100_000  # Most rows of each sample whose columns are compared
@@ -66,3 +68,107 @@ def distance_of_samples(first: Values, second: Values) -> tuple[float, float]:
     shares = [np.searchsorted(np.sort(each), values, side="right") / len(each) for each in (first, second)]
     distance = float(np.abs(shares[0] - shares[1]).max())
     return distance, float(sc.kolmogorov(distance * np.sqrt(len(first) * len(second) / len(values))))
+
+
+RATE = 0.05  # Expected share of named rows that are like the tested ones
+FAR, SURE = (
+    2.0,
+    0.01,
+)  # Least ratio to the largest distance of a tested row, and the chance that rows like them exceed it
+SPARSE, FEWEST = 0.01, 5  # Share of the tested rows whose places are so sparse that more new rows there are beyond
+CONFIDENCE = 0.9  # Of the interval of the share
+
+
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """The distances of new rows to tested ones, in comparison with those between tested rows.
+
+    Source of the p-values: Bates, Candès, Lei, Romano, Sesia (2023), "Testing for outliers with conformal p-values".
+    """
+
+    tested: Values  # (n,), distances of the tested rows to others, in ascending order
+    distance: Values  # (m,), distances of the new rows to tested ones
+    nearest: Indices  # (m,), the nearest tested row of each
+
+    @classmethod
+    def from_inputs(cls, near: Neighborhood, x: Inputs) -> "Beyond":
+        """Return the distances of new inputs (m, d) to tested ones."""
+        return cls(near.left_out, *near.distances(x))
+
+    @cached_property
+    def _farther(self) -> Indices:
+        """How many tested rows are at least as far from others as each new row, (m,)."""
+        found = len(self.tested) - np.searchsorted(self.tested, self.distance * (1 - ROUNDING))
+        return np.asarray(found, dtype=np.intp)
+
+    @property
+    def p(self) -> Values:
+        """The conformal p-value of each new row, (m,): exact for rows like the tested ones."""
+        return np.asarray((1 + self._farther) / (1 + len(self.tested)))
+
+    @cached_property
+    def rows(self) -> Mask:
+        """Which new rows lie beyond, (m,): the most of which RATE are expected to be wrong, and those that are far."""
+        return np.asarray(self._named() | (self.distance > self.far * self.tested[-1]))
+
+    def _named(self) -> Mask:
+        """Return the most distant rows, as many as leave the expected share of wrong ones at RATE.
+
+        With r tested rows at least as far, m (r + 1/2) / n new ones like them are expected. That so many are there must
+        be significant too: their number above the (r + 1)-th largest of n distances is beta-binomial.
+        """
+        n, m = len(self.tested), len(self.distance)
+        farther, number = np.sort(self._farther), np.arange(1, m + 1)
+        enough = np.flatnonzero((farther + 1 / 2) * m <= RATE * n * number)
+        if not len(enough):
+            return np.zeros(m, dtype=bool)
+        r = int(farther[enough[-1]])
+        found = np.asarray(self._farther <= r)
+        chance = _beta_binomial_tail(int(found.sum()), m, r + 1, n - r)
+        return found if chance <= RATE / 2.0 ** (r + 1) else np.zeros(m, dtype=bool)
+
+    @property
+    def far(self) -> float:
+        """How many times the largest distance of a tested row is far: more if distances have a heavy tail.
+
+        Source of its exponent: Hill (1975), Annals of Statistics 3, 1163-1174.
+        """
+        n, top = len(self.tested), self.tested[-max(FEWEST, int(np.sqrt(len(self.tested)))) - 1 :]
+        if not top[0] > 0:
+            return FAR
+        tail = float(np.log(top[1:] / top[0]).mean()) if len(top) > 1 else 0.0
+        return max(FAR, float((len(self.distance) / n * (1 / SURE - 1)) ** tail))
+
+    def summary(self) -> RowsBeyond:
+        """Return the share of rows that lie beyond, with its interval.
+
+        Source: Storey (2002), with the p-values up to SPARSE only: a shift among the tested inputs makes large ones
+        rarer too. The interval combines that of the share of new rows and that of how far the most distant tested rows
+        are from others (Zou, Donner 2008).
+        """
+        n, m, tail = len(self.tested), len(self.distance), (1 - CONFIDENCE) / 2
+        level = max(FEWEST, int(SPARSE * n)) / n
+        fewer, count, more = (self._count_beyond(rank) for rank in self._ranks(level, tail))
+        least = float(sc.betaincinv(count, m - count + 1, tail)) if count else 0.0
+        most = float(sc.betaincinv(count + 1, m - count, 1 - tail)) if count < m else 1.0
+        below = np.hypot(count / m - least, (count - fewer) / m)
+        above = np.hypot(most - count / m, (more - count) / m)
+        share, low, high = (np.clip((count / m + each - level) / (1 - level), 0, 1) for each in (0, -below, above))
+        return RowsBeyond(share=float(share), low=float(low), high=float(high), rows=int(self.rows.sum()))
+
+    def _ranks(self, level: float, tail: float) -> tuple[int, int, int]:
+        """Return how many tested rows are farther than where a share of rows like them is, and the limits of that."""
+        n = len(self.tested)
+        low, high = (int(sc.bdtrik(each, n, level)) for each in (tail, 1 - tail))
+        return low, round(level * n), min(high + 1, n)
+
+    def _count_beyond(self, rank: int) -> int:
+        """Return how many new rows are farther than the tested row of a rank, of which 1 is the farthest."""
+        return int(np.count_nonzero(self._farther < rank))
+
+
+def _beta_binomial_tail(count: int, m: int, a: int, b: int) -> float:
+    """Return the probability of at least ``count`` of m, for a share that has the beta distribution (a, b)."""
+    k = np.arange(count, m + 1)
+    logs = sc.betaln(k + a, m - k + b) - sc.betaln(a, b) - sc.betaln(k + 1, m - k + 1) - np.log(m + 1)
+    return float(np.exp(sc.logsumexp(logs))) if len(k) else 0.0

@@ -18,7 +18,7 @@ from calcheck.errors import DataError, NumericalError, OptionError, with_suggest
 from calcheck.predictions import Predictions
 from calcheck.recalibration import corrections as map_steps
 from calcheck.recalibration import features as row_features
-from calcheck.recalibration.selection import Refit, select_features
+from calcheck.recalibration.features import Refit, select_features
 from calcheck.statistics.binning import Binning
 from calcheck.statistics.pit import levels_of, pit, share_of_row_below
 from calcheck.typing import Mask, Values

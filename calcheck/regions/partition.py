@@ -1,19 +1,26 @@
-"""Partitions of rows by the values of columns, the conditions of their parts, and what is wrong in these in words."""
+"""Partitions of rows by columns or by clusters of an embedding, and what is wrong in their parts in words."""
 
 from __future__ import annotations
 
 import math
 import shlex
+import warnings
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.random import Generator
 
 from calcheck.core.filter_conditions import DIFFERENT, EQUAL, Condition
+from calcheck.core.lazy_inputs import Inputs, blocks
 from calcheck.core.text import shortest_number
+from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError, OptionError
+from calcheck.kernels.bandwidths import sample_inputs
+from calcheck.predictions import Predictions
 from calcheck.statistics.groups import Groups, cells
+from calcheck.typing import Floats, Indices, Values
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
@@ -26,6 +33,10 @@ Cuts = tuple[tuple[Condition, Condition], ...]
 
 PERIODS = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h"}
 """Periods by name, with their names in pandas."""
+EMBEDDING = "embedding"  # Name of the embedding among the columns of a search
+SAMPLE_ROWS = 1 << 14  # Rows to which the clusters are fitted
+ITERATIONS = 20  # Of k-means
+BLOCK_ROWS = 1 << 13  # Rows that are assigned together
 MOST_BINS = 1_000
 FEW_NUMBERS = 10  # Up to this many different numbers are not cut by default
 DEFAULT_BINS = 5
@@ -445,3 +456,71 @@ def filter_options(conditions: Sequence[Condition]) -> str:
     if any(each.column.startswith(f"{COMPUTED} ") or not each.is_option for each in conditions):
         return ""
     return " ".join(f"--filter {shlex.quote(str(each))}" for each in conditions)
+
+
+@dataclass(frozen=True)
+class InCluster(Condition):
+    """Condition that a row is in a cluster, which no option can state."""
+
+    is_option = False
+
+    def __str__(self) -> str:
+        """Return the condition in words."""
+        return f"{'' if self.operator == EQUAL else 'not in '}cluster {self.value} of {self.column}"
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingClusters:
+    """Clusters of the rows."""
+
+    partition: Partition  # The clusters as bins, which are in no order
+    central: Indices  # (k,), the row nearest to the center of each cluster
+
+    def details(self, rows: Predictions) -> dict[str, Any]:
+        """Return the number of clusters, their sizes, and the numbers of the rows nearest to their centers."""
+        sizes = self.partition.counts
+        central = rows.row_numbers()[self.central]
+        return {"count": len(sizes), "rows": sizes.tolist(), "central_rows": central.tolist()}
+
+
+def cluster_embedding(
+    x: Inputs, count: int, rng: Generator, *, sample_rows: int = SAMPLE_ROWS, block_rows: int = BLOCK_ROWS
+) -> EmbeddingClusters:
+    """Return clusters of an embedding (n, d) by k-means, fitted to a sample of the rows, the largest one first.
+
+    Source: Arthur, Vassilvitskii (2007), "k-means++: the advantages of careful seeding", SODA.
+    """
+    centers = _fit(sample_inputs(x, sample_rows), count, rng)
+    codes, distances = np.empty(len(x), dtype=np.intp), np.empty(len(x))
+    for rows, block in blocks(x):
+        codes[rows], distances[rows] = _assign(block, centers, block_rows)
+    found, codes = np.unique(codes, return_inverse=True)
+    order = np.argsort(-np.bincount(codes), kind="stable")
+    codes = np.argsort(order)[codes]
+    nearest = np.lexsort((distances, codes))
+    central = nearest[np.searchsorted(codes[nearest], np.arange(len(found)))]
+    bins = tuple((InCluster(EMBEDDING, EQUAL, str(number + 1)),) for number in range(len(found)))
+    return EmbeddingClusters(Partition.make(codes, bins, EMBEDDING), central)
+
+
+def _fit(sample: Floats, count: int, rng: Generator) -> Values:
+    """Return the centers of clusters of a sample, (k, d)."""
+    from scipy.cluster.vq import kmeans2
+
+    sample = sample[np.argsort(hash_rows([sample], 1), kind="stable")].astype(np.float64)
+    distinct = np.unique(sample, axis=0)
+    if len(distinct) <= count:
+        return np.asarray(distinct)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # an empty cluster keeps its center
+        centers, _ = kmeans2(sample, count, iter=ITERATIONS, minit="++", seed=rng)
+    return np.asarray(centers)
+
+
+def _assign(x: Floats, centers: Values, size: int) -> tuple[Indices, Values]:
+    """Return the nearest center of each row, and the distance from it, (b,) each."""
+    from scipy.cluster.vq import vq
+
+    parts = [vq(x[start : start + size].astype(np.float64), centers) for start in range(0, len(x), size)]
+    codes, distances = zip(*parts, strict=True)
+    return np.concatenate(codes).astype(np.intp), np.concatenate(distances)

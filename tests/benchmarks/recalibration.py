@@ -34,8 +34,8 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.execution.run import Run
 from calcheck.predictions import InMemory, Predictions
 from calcheck.recalibration.cross_validation import cross_validate
+from calcheck.recalibration.features import usable_columns
 from calcheck.recalibration.methods import FitOptions, apply_steps, candidates, fit_conformal, fit_pit
-from calcheck.recalibration.selection import usable_columns
 from calcheck.studies.recalibrate.options import RecalibrationOptions
 from calcheck.studies.recalibrate.study import _Study
 

@@ -13,7 +13,7 @@ import calcheck as library
 from calcheck.causes import fits
 from calcheck.causes.candidates import Case
 from calcheck.causes.conclusion import rows_of_step, sampled_rows
-from calcheck.causes.normal_scores import Scored
+from calcheck.causes.fits import Scored
 from calcheck.causes.search import find_causes
 from calcheck.distributions import Gaussian, Quantiles
 from calcheck.distributions.count_families import Poisson

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calcheck.new_inputs import positions
-from calcheck.new_inputs.beyond import Beyond
+from calcheck.new_inputs.difference import Beyond
 from calcheck.new_inputs.positions import Neighborhood, scale_inputs
 from calcheck.predictions import Predictions
 

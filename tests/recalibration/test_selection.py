@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian
 from calcheck.predictions import Predictions
+from calcheck.recalibration.features import _largest_p, usable_columns
 from calcheck.recalibration.methods import FitOptions, fit_bias, fit_local
-from calcheck.recalibration.selection import _largest_p, usable_columns
 from tests.helpers.simulations import band, sets
 
 MANY = sets(400, 80)

@@ -6,8 +6,7 @@ from numpy.testing import assert_array_equal
 from scipy.spatial.distance import cdist
 
 from calcheck.core.lazy_inputs import LazyInputs
-from calcheck.regions.clusters import cluster_embedding
-from calcheck.regions.partition import filter_options, label_of
+from calcheck.regions.partition import cluster_embedding, filter_options, label_of
 
 
 def blobs(sizes=(50, 120, 80), seed=0):

@@ -20,8 +20,7 @@ from calcheck.outputs import correlation
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibration import methods as corrections
 from calcheck.recalibration.cross_validation import Candidate, CrossValidation, cross_validate, require_other_rows
-from calcheck.recalibration.features import PREDICTED, require_single_target
-from calcheck.recalibration.selection import usable_columns
+from calcheck.recalibration.features import PREDICTED, require_single_target, usable_columns
 from calcheck.regions.partition import predicted_columns
 from calcheck.reports import Inference, Report, Result, Skipped
 from calcheck.reports.conclusion import Conclusion

@@ -25,9 +25,9 @@ from calcheck.metrics._weights import effective_count
 from calcheck.metrics.base import WEIGHT, Metric, RowMetric, inapplicable_reason
 from calcheck.options import TOLERANCE
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.regions.clusters import EMBEDDING
 from calcheck.regions.partition import (
     CLEAR,
+    EMBEDDING,
     PREDICTED,
     Cut,
     cut_columns,

@@ -67,7 +67,7 @@ class SearchOptions:
     @property
     def reads_embedding(self) -> bool:
         """Whether clusters of an embedding are searched, if there is one."""
-        from calcheck.regions.clusters import EMBEDDING
+        from calcheck.regions.partition import EMBEDDING
 
         return bool(self.embedding_clusters) and (self.columns is None or EMBEDDING in self.columns)
 

@@ -28,8 +28,8 @@ from calcheck.options import TOLERANCE
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.regions import partition
 from calcheck.regions import scan as region_scan
-from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.maps import region_map
+from calcheck.regions.partition import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.trees import Node, Trees
 from calcheck.reports import Curve, Report, Result, Skipped, cannot_reject, rejects, results_by_group
 from calcheck.reports.conclusion import Conclusion, Direction, Effect

@@ -6,10 +6,8 @@ import pytest
 from calcheck.distributions import Gaussian, Samples
 from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS
-from calcheck.new_inputs.density_ratio import DensityRatio
-from calcheck.new_inputs.labels import choose_labels
-from calcheck.new_inputs.measures import Factor, Order
-from calcheck.new_inputs.reweighting import Reweighting, local_regression, with_regularizer
+from calcheck.new_inputs.population import Factor, Order
+from calcheck.new_inputs.weights import DensityRatio, Reweighting, choose_labels, local_regression, with_regularizer
 from calcheck.predictions import InMemory, Predictions
 
 
