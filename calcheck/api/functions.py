@@ -249,7 +249,7 @@ def check(
     --------
     >>> result = check("examples/diabetes.parquet", ["zms", "bias"], fail_on="zms > 1.2")
     >>> result.passed, result.gates[0].message
-    (True, 'zms is 0.984705')
+    (True, 'zms is 0.985')
     """
     found = evaluate(data, metrics, pointwise=False, **options)
     gates = tuple(evaluate_rule(parse(text), found) for text in arguments.listed(fail_on))
