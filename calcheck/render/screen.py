@@ -163,7 +163,8 @@ def _lines(effect: Effect, report: Report, conclusion: Conclusion) -> Iterator[t
         low, value = _rounded(effect.low), _rounded(effect.value)
         is_scale = effect.kind == "scale"
         number = f"≥ {percent(low)}, typical {percent(value)}" if is_scale else f"≥ {low:g} std, typical {value:g}"
-        what = f"{KINDS[effect.kind or 'scale']}{' by size' * (topic == 'ranking')}"
+        kind = KINDS[effect.kind or "scale"]
+        what = kind if topic != "ranking" else "by size" if is_scale else f"{kind} by size"
         words = f"{what}, {p_text(effect.p or 0.0)}"
         yield topic, Cell(_with_bar(number, _scaled(effect, tolerance), words), strength)
     elif effect.kind == "scale" and not any(_is_shown(each) for each in conclusion.effects if each.topic == topic):
