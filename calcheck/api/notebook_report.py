@@ -326,6 +326,8 @@ class InteractiveReport(Report):
             if metric is None:
                 drawn = [answer_picture(self), *(each.picture for each in self.pictures())]
             else:
+                if metric.lower().endswith(image_files.SUFFIXES):
+                    raise OptionError(f"{metric!r} is no metric: plot().save({metric!r}) writes the picture")
                 name = canonical_name(metric)
                 again: Callable[[str], Report] | None = vars(self).get("_again")
                 has_curves = again is None or any(each.metric == name and each.curves for each in self.results)

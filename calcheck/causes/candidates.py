@@ -74,8 +74,7 @@ class Candidate:
     # options: Options that replace --std
     edit: str = ""
     options: tuple[str, ...] = ()
-    correction: tuple[str, ...] = ()  # Columns by which recalibrate mends it, where nothing is to undo
-    method: str = ""  # Its method
+    is_corrected: bool = False  # Whether recalibrate mends it, where nothing is to undo
     stretched: Scored | None = None  # Predictions that are stretched about their medians, if that is all
     least: float = 0.5  # Least share of the fault that it must explain
     surplus: float = 0.0  # Log-likelihood beyond that of plain corrections which it needs further, as it is chosen
@@ -313,25 +312,24 @@ def _others(case: Case) -> Iterator[Candidate]:
     yield Candidate("training-rows", text, fits.partly_trained(scored), surplus=2.0)
     freedom = fits.freedom_of(scored)
     text = f"errors have heavier tails, as Student's t with {freedom:g} degrees of freedom"
-    yield Candidate("heavy-tails", text, fits.heavy_tailed(scored), method="pit", least=LEAST_OF_TAILS)
+    yield Candidate("heavy-tails", text, fits.heavy_tailed(scored), is_corrected=True, least=LEAST_OF_TAILS)
     if _is_constant(case):
-        text, by = "the std is constant, but the size of errors is not", ("{mean}", *case.names)
-        yield Candidate("constant-std", text, fits.local(scored, case.features), correction=by)
+        text = "the std is constant, but the size of errors is not"
+        yield Candidate("constant-std", text, fits.local(scored, case.features), is_corrected=True)
     else:
         along = np.log(scored.spread)
         features = np.column_stack([np.ones(len(along)), (along - along.mean()) / along.std()])
         slope = float(fits.coefficients(features, scored.evaluate()[0])[1])
         text = f"the std varies too {'much' if slope < 0 else 'little'} from row to row"
         surplus = 3.0 if case.rows.distributions().n_draws is None else SURPLUS_OF_DRAWS + 2
-        yield Candidate("uneven-std", text, fits.local(scored, features), correction=("std",), surplus=surplus)
+        yield Candidate("uneven-std", text, fits.local(scored, features), is_corrected=True, surplus=surplus)
     if case.inside is not None:
-        names = [name for name in case.names if name in case.region]
         fit = fits.piecewise(scored, case.inside)
         yield Candidate(
             "one-region",
             f"one region explains it: {case.region}",
             fit,
-            correction=tuple(names),
+            is_corrected=True,
             least=LEAST_OF_REGION,
             surplus=2.0,
         )

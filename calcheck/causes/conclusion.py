@@ -112,21 +112,14 @@ def command_of(cause: Candidate, read: Input) -> str:
     if len(files) != 1 or files[0].files != 1 or files[0].path == "-" or several:
         return ""
     path, options = files[0].path, list(read.options)
-    if cause.correction or cause.method:
-        return shlex.join(["calcheck", "recalibrate", path, *options, *_correction(cause, read)])
+    if cause.is_corrected:
+        return shlex.join(["calcheck", "recalibrate", path, *options])
     if cause.options and cause.options[0] not in SPREADS:
         return shlex.join(["calcheck", "evaluate", path, *options, *cause.options])
     if cause.options and (given := next((each for each in SPREADS if each in options), "")):
         replaced = [cause.options[0] if each == given else each for each in options]
         return shlex.join(["calcheck", "evaluate", path, *replaced])
     return _edit(cause.edit, path, read)
-
-
-def _correction(cause: Candidate, read: Input) -> list[str]:
-    """Return the options of recalibrate that mend a cause."""
-    columns = [each.format(mean=column_of(read, "--mean")) for each in cause.correction]
-    by = ",".join(filter(None, columns))
-    return [*(["--method", cause.method] if cause.method else []), *(["--by", by] if by else [])]
 
 
 def _edit(edit: str, path: str, read: Input) -> str:

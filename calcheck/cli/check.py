@@ -116,9 +116,12 @@ def read_base(options: AgainstOptions, named: Sequence[str] | None, settings: Se
     allowed = StoredInterval() if options.within_interval else Tolerance.from_options(options.rtol, options.atol)
     if suffix_of(options.against) not in SUFFIXES.keys() - {".json"}:  # JSON is a report, not records
         return _report_base(options, allowed, given)
-    if not options.no_worse or build(RowOptions, given).subsample is not None:
-        problem = "with --no-worse" if not options.no_worse else "without --subsample"
-        raise OptionError(f"--against {options.against}: predictions can be a baseline only {problem}")
+    for flag, refused in {
+        "--subsample": build(RowOptions, given).subsample is not None,
+        "--within-interval": options.within_interval,
+    }.items():
+        if refused:
+            raise OptionError(f"--against {options.against}: predictions can be a baseline only without {flag}")
     metrics = inputs_and_outputs.select_metrics(named, settings, given[inputs_and_outputs.LEVEL])
     source = inputs_and_outputs.open_source(options.against, given, metrics, narrow=False)
     return Base(

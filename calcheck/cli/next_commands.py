@@ -137,6 +137,7 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     if any(_is_shown(each) for each in conclusion.effects if each.topic == "inputs"):
         worst = [("cce", ["--worst", "5"])] if "cce" in computed else []
         yield from [("slices", list[str]())] if searched else worst
+    yield from _when(conclusion)
     known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
     yield from ((name, []) for name in known[:1])
     if (faults or "inputs" in wrong) and _shows_a_scale(report, source):
@@ -147,6 +148,12 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     yield from _time_suggestions(report, source)
     if conclusion.answer == "yes" or (conclusion.answer == "not-shown" and "time" in effects):
         yield ("check", new) if conclusion.answer == "yes" else ("monitor", [])
+
+
+def _when(conclusion: Conclusion) -> Iterator[tuple[str, list[str]]]:
+    """Yield the command that says when errors changed, if a change over time is shown."""
+    if any(_is_shown(each) for each in conclusion.effects if each.topic == "time"):
+        yield "monitor", []
 
 
 def _new_inputs(report: Report) -> list[str]:

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, get_args
 
-from calcheck.conclusion.decision import Estimate, decide, is_inside, is_wrong, rows_needed
+from calcheck.conclusion.decision import Estimate, decide, is_inside, is_outside, is_wrong, rows_needed
 from calcheck.conclusion.effects import SCALE, WIDTH, Key, Measured
 from calcheck.core.text import p_text
 from calcheck.reports import Report, Result, Skipped
-from calcheck.reports.conclusion import Answered, Conclusion, Effect, OutputConclusion
+from calcheck.reports.conclusion import Answered, Conclusion, Effect, OutputConclusion, Qualifier, Topic
 
 UNTESTED = "not tested: pass --inputs or --embedding"
 CONFIDENCE = 0.95  # Of reports that do not state theirs
@@ -50,9 +50,11 @@ def conclude(
     if "size" not in topics:
         reasons = [each.reason for each in skipped if each.metric == WIDTH]
         effects += [*(Effect(topic="size", text=f"not tested: {reason}") for reason in reasons[:1]), *together]
+    somewhere = found.answer == "yes" and _differs_somewhere(report, tolerance)
+    qualifiers = {*found.qualifiers, *(["on-average"] if somewhere else [])}
     conclusion = Conclusion(
         answer="no" if any(each.within is False for each in effects) else found.answer,
-        qualifiers=found.qualifiers if not impossible else (),
+        qualifiers=tuple(each for each in get_args(Qualifier) if each in qualifiers and not impossible),
         tolerance=tolerance,
         level=level,
         rows_needed=found.rows_needed,
@@ -94,6 +96,15 @@ def combine(
         outputs=concluded,
     )
     return replace(report, settings={**report.settings, "tolerance": tolerance}, conclusion=conclusion)
+
+
+def _differs_somewhere(report: Report, tolerance: float) -> bool:
+    """Return whether the worst region of the inputs is shown to be beyond the tolerance."""
+    region = report.region
+    if region is None or region.value is None or region.low is None or region.high is None:
+        return False
+    topic: Topic = "bias" if region.level is None else "size"
+    return is_outside(Estimate(topic, region.value, region.low, region.high), tolerance)
 
 
 def _output(name: str, report: Report) -> OutputConclusion:

@@ -12,7 +12,7 @@ TARGETS = ("y", "y_true", "target", "observed", "observation", "oracle_value")
 MEANS = ("mean", "y_pred", "y_preds", "pred", "prediction")
 STDS = ("std", "sigma", "y_std", "pred_uct", "uE")
 OTHER_NAMES = {
-    "target": ("y_test", "actual", "actuals", "ground_truth"),
+    "target": ("y_test", "actual", "actuals", "ground_truth", "obs"),
     "mean": (
         *("mu", "y_mean", "yhat", "y_hat", "predicted", "predictions", "fit", "Estimate"),
         *(".pred", "Point Forecast", "Point.Forecast"),

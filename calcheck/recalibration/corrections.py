@@ -370,7 +370,7 @@ class HeavyTails(Step):
 
     def describe(self) -> str:
         return (
-            f"Student-t distributions with {self.df:.3g} degrees of freedom, scales = uncertainties × {self.factor:.4g}"
+            f"Student-t distributions with {self.df:.4g} degrees of freedom, scales = uncertainties × {self.factor:.4g}"
         )
 
 

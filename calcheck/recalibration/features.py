@@ -95,6 +95,7 @@ class Feature:
     # Knots of the spline, after centering and scaling, empty for a linear term; the limit of a step, in its own unit
     knots: tuple[float, ...] = ()
     groups: tuple[str, ...] = ()  # Groups of a category, as text
+    is_time: bool = False  # Whether numbers are times, in days since 1970
 
     def design(self, rows: Predictions) -> Values:
         """Return the columns of the feature, (n, k)."""
@@ -118,7 +119,9 @@ class Feature:
     @property
     def name(self) -> str:
         """The feature in words."""
-        return f"{self.column} > {self.knots[0]:.6g}" if self.kind == "step" else self.column
+        if self.kind != "step":
+            return self.column
+        return f"{self.column} > {_moment(self.knots[0]) if self.is_time else f'{self.knots[0]:.6g}'}"
 
     def outside(self, rows: Predictions) -> Mask:
         """Return which rows have a number outside the fitted range, or a group that was not fitted, (n,)."""
@@ -154,6 +157,11 @@ def column_values(rows: Predictions, column: str, kind: str) -> AnyArray:
         msg = f"column {column!r} has no number in row {row:,}. Fill it, or remove such rows (--nan-policy, --filter)"
         raise DataError(msg)
     return values
+
+
+def _moment(days: float) -> str:
+    """Return a time as text: a date at midnight."""
+    return str(np.datetime64(round(days * DAY), "us").astype("datetime64[s]")).removesuffix("T00:00:00")
 
 
 def fit_features(rows: Predictions, columns: Sequence[str]) -> tuple[Feature, ...]:
@@ -315,7 +323,7 @@ def _step(rows: Predictions, column: str, residual: Values) -> tuple[float, floa
     limit = float(shortest_number(*ordered[places[best] - 1 : places[best] + 1]))
     freedom = 2 if len(places) > 1 else 1
     statistic = float(statistics[best])
-    feature = Feature(column, "step", knots=(limit,))
+    feature = Feature(column, "step", knots=(limit,), is_time=raw is not None and np.asarray(raw).dtype.kind == "M")
     return statistic - freedom * math.log(n), _largest_p(math.sqrt(statistic), len(places)), feature
 
 

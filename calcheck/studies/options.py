@@ -309,10 +309,10 @@ class AgainstOptions(NotNegative):
     """Options for the comparison with a baseline."""
 
     against: str | None = option(
-        "Baseline report (--format json, or a page of calcheck report). Its metrics are computed again with the stored "
-        "options. Fail if a value changed by more than the tolerance. With --no-worse, also the predictions of another "
-        "model.",
-        metavar="BASE.json",
+        "Baseline: the predictions of another model or time, than which these must not be worse (--no-worse). Or a "
+        "report (--format json, or a page of calcheck report), whose metrics are computed again with the stored "
+        "options: fail if a value changed by more than the tolerance.",
+        metavar="BASE",
         common=True,
     )
     no_worse: bool = option(

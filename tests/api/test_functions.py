@@ -668,6 +668,8 @@ def test_notebooks_show_the_pictures_of_a_report(frame, tmp_path):
     assert report.plot().picture.title.startswith("Can the uncertainties be trusted?")
     with pytest.raises(calcheck.OptionError, match="no picture of tail"):
         report.plot("tail")
+    with pytest.raises(calcheck.OptionError, match=r"plot\(\)\.save\('a\.png'\) writes the picture"):
+        report.plot("a.png")
     bundle = first._repr_mimebundle_()
     first.save(tmp_path / "zms.svg")
     assert (tmp_path / "zms.svg").read_text() == bundle["image/svg+xml"]

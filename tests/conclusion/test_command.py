@@ -201,6 +201,13 @@ def test_what_is_not_shown_of_a_series_is_monitored_next(calcheck, tmp_path):
     assert f"calcheck monitor {file} --time day" in re.sub(r" \\\n +", " ", found.out)
 
 
+def test_a_change_over_time_is_monitored_first(calcheck, tmp_path):
+    rng, days, file = np.random.default_rng(0), np.arange(600), tmp_path / "days.csv"
+    y = rng.normal(size=600) * np.where(days < 400, 1, 3)
+    pd.DataFrame({"y": y, "mean": 0.0, "std": 1.0, "day": days}).to_csv(file, index=False)
+    assert next_of(calcheck, file, "--time", "day")[0] == f"calcheck monitor {file} --time day"
+
+
 def next_of(calcheck, *arguments):
     ended = calcheck("evaluate", *arguments, *FEW, "--format", "json")
     return json.loads(ended.out)["conclusion"]["next"]

@@ -9,6 +9,7 @@ from scipy import stats
 from calcheck.conclusion import conclude, key_of
 from calcheck.conclusion.effects import error_exponent
 from calcheck.reports import Input, Overall, Report, Result, Skipped
+from calcheck.reports.conclusion import WorstRegion
 
 UNIFORM = [100.0] * 20
 CURVE = [{"removed": 0.0, "error": 0.8, "oracle": 0.8}, {"removed": 0.2, "error": 0.7, "oracle": 0.5}]
@@ -35,9 +36,43 @@ P_VALUES = {("size", None): 0.7, ("bias", None): 0.9}
 def concluded(*results, p=P_VALUES, others=(), settings=(), n=442, **given):
     read = Input(files=(), n=n, dropped=0, predictive="gaussian", columns={})
     report = Report(
-        calcheck="0", input=read, settings=dict(settings), results=tuple(others), overall=given.pop("overall", None)
+        calcheck="0",
+        input=read,
+        settings=dict(settings),
+        results=tuple(others),
+        overall=given.pop("overall", None),
+        region=given.pop("region", None),
     )
     return conclude(report, results, p, **{"tolerance": 0.2, "level": 0.9} | given)
+
+
+@pytest.mark.parametrize(
+    ("limits", "level", "qualifiers"),
+    [
+        ((1.1, 1.9), 0.9, ("as-tested",)),
+        ((1.21, 1.9), 0.9, ("on-average", "as-tested")),
+        ((0.5, 0.83), 0.9, ("on-average", "as-tested")),
+        ((0.21, 0.4), None, ("on-average", "as-tested")),
+        ((0.1, 0.4), None, ("as-tested",)),
+    ],
+)
+def test_a_yes_holds_on_average_if_a_region_is_shown_to_be_beyond_the_tolerance(limits, level, qualifiers):
+    low, high = limits
+    region = WorstRegion(
+        where="a>1",
+        filter="",
+        rows=50,
+        direction="too-narrow",
+        value=(low + high) / 2,
+        low=low,
+        high=high,
+        other_value=1.0,
+        level=level,
+        p_value=0.01,
+        text="",
+    )
+    found = concluded(*RIGHT, CENTERED, region=region).conclusion
+    assert (found.answer, found.qualifiers) == ("yes", qualifiers)
 
 
 def texts(*results, **given):

@@ -397,6 +397,7 @@ def test_a_filter_that_cannot_be_compared_is_refused(tmp_path):
         ("temp", "temp_pred", "temp_std"),
         ("y", "y_hat", "y_hat_std"),
         ("y", "yhat", "stddev"),
+        ("obs", "fit", "std"),
     ],
     ids=" ".join,
 )
@@ -488,3 +489,8 @@ def test_a_damaged_excel_file_is_refused(tmp_path):
     path.write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(CalcheckError, match="not a readable excel file"):
         read(path).predictions()
+
+
+def test_numbered_runs_beside_observations_are_draws(tmp_path):
+    rows = read(file(tmp_path, {"obs": [1.0, 2.0], "run1": [0.0, 1.0], "run2": [4.0, 5.0]})).predictions()
+    assert_array_equal(rows.predictive.load().draws, [[0, 4], [1, 5]])

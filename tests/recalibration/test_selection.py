@@ -1,6 +1,7 @@
 """The columns on which errors depend: which are tried, and which are chosen."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian
 from calcheck.predictions import Predictions
-from calcheck.recalibration.features import _largest_p, usable_columns
+from calcheck.recalibration.features import Feature, _largest_p, usable_columns
 from calcheck.recalibration.methods import FitOptions, fit_bias, fit_local
 from tests.helpers.simulations import band, sets
 
@@ -61,3 +62,11 @@ def test_names_of_rows_constants_gaps_and_errors_are_no_columns_of_a_correction(
     }
     rows = Predictions(y=rows.y, predictive=rows.predictive, columns={**rows.columns, **further})
     assert usable_columns(rows, list(rows.columns)) == (*COLUMNS, "day")
+
+
+def test_a_step_of_times_is_named_by_its_date():
+    """19,904 days after the beginning of 1970 is the 30th of June 2024."""
+    step = Feature("date", "step", knots=(19904.0,), is_time=True)
+    assert step.name == "date > 2024-06-30"
+    assert replace(step, knots=(19904.25,)).name == "date > 2024-06-30T06:00:00"
+    assert replace(step, is_time=False).name == "date > 19904"

@@ -18,6 +18,7 @@ from calcheck.typing import Mask, Values
 
 OBSERVED_TARGETS, BEYOND = "target", "beyond the tested inputs"
 MOST_POINTS = 500  # New rows on a map
+INSIDE = 0.95  # Share of cells whose colors differ by their values; the others have the darkest ones
 OUTER = 0.005  # Share of new rows on each side that a map need not reach
 DISTANCE_BINS = 16
 HALF = 0.5
@@ -103,11 +104,16 @@ def local_pictures(found: RegionMap) -> Iterator[Picture]:
     """Yield the maps of local errors, averaged over the rows of each cell."""
     for name, values in found.local.items():
         title, unit, right, least, meaning = LOCAL[name]
-        most = max(least, float(np.abs(values - right).max()))
+        most = _farthest(values, right, least)
         cells = _cells(found, values, unit, right, (max(right - most, 0.0) if right else -most, right + most))
         panel = Panel((cells, *_region(found)), _axis(found.x), _axis(found.y))
         expected = f"{meaning}, as other rows predict. A right model: {right:g}.{_told(found)}"
         yield Picture((panel,), title, expected, f"Map: {title.lower()}.")
+
+
+def _farthest(values: Values, right: float, least: float) -> float:
+    """Return the distance from the value of a right model at which colors end; few cells are farther away."""
+    return max(least, float(np.quantile(np.abs(values - right), INSIDE, method="lower")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +137,7 @@ def new_inputs_pictures(shown: NewRowsShown, found: RegionMap | None) -> Iterato
 def _new_inputs_map(shown: NewRowsShown, places: Values, found: RegionMap) -> Picture:
     """Return the map of local factors with some of the new rows; those beyond the tested inputs are marked."""
     factors = found.local["local_factor"]
-    most = max(LOCAL["local_factor"][3], float(np.abs(factors - 1).max()))
+    most = _farthest(factors, 1.0, LOCAL["local_factor"][3])
     cells = _cells(found, factors, "times as wide", 1.0, (max(1 - most, 0.0), 1 + most))
     chosen = np.unique(np.linspace(0, len(places) - 1, min(len(places), MOST_POINTS)).astype(np.intp))
     ends = np.quantile(places[chosen], (OUTER, 1 - OUTER), axis=0)

@@ -106,6 +106,14 @@ def test_predictions_are_a_baseline_without_a_report(gates):
     assert gates("better.parquet", "--metrics", "mae", against="old.parquet")[0] == 0
 
 
+@pytest.mark.usefixtures("base")
+def test_predictions_as_a_baseline_must_not_be_worse_without_saying_so(calcheck):
+    command = ("check", "worse.parquet", "--against", "old.parquet", *QUICK)
+    said, unsaid = calcheck(*command, "--no-worse"), calcheck(*command)
+    assert (unsaid.code, unsaid.out) == (said.code, said.out)
+    assert unsaid.code == 1
+
+
 def test_predictions_and_their_report_are_the_same_baseline(gates):
     by_report = gates("worse.parquet")[1]
     assert gates("worse.parquet", "--metrics", NAMES, against="old.parquet")[1] == by_report
@@ -211,8 +219,8 @@ def test_reports_without_an_answer_are_no_baseline_of_other_rows(calcheck, tmp_p
     [
         (("--no-worse",), "--no-worse compares with a baseline: also pass --against BASE.json"),
         (("--against", "base.json", "--no-worse", "--within-interval"), "contradict each other"),
-        (("--against", "old.parquet"), "predictions can be a baseline only with --no-worse"),
-        (("--against", "old.parquet", "--no-worse", "--subsample", 9), "only without --subsample"),
+        (("--against", "old.parquet", "--within-interval"), "only without --within-interval"),
+        (("--against", "old.parquet", "--subsample", 9), "only without --subsample"),
         (("--against", "gone.parquet", "--no-worse"), "there is no file gone.parquet"),
         (("--against", "old.parquet", "--no-worse", "-o", "old.parquet"), "would overwrite"),
         (("--against", "base.json", "--no-worse", "-o", "old.parquet"), "would overwrite"),

@@ -7,7 +7,7 @@ from calcheck.charts.picture import Cells, Points
 from calcheck.execution.run import Run
 from calcheck.predictions import Predictions
 from calcheck.regions import maps
-from calcheck.studies.page.picture import NewRowsShown, new_inputs_pictures
+from calcheck.studies.page.picture import NewRowsShown, local_pictures, new_inputs_pictures
 from tests.helpers.files import columns
 
 
@@ -46,3 +46,12 @@ def test_new_rows_have_the_places_of_tested_rows_with_the_same_embedding(rows):
 def test_new_rows_without_the_variables_of_a_map_have_no_places(rows):
     named = maps.Variable("a", np.zeros(60)), maps.Variable("predicted std", np.ones(60))
     assert maps.positions_of(Predictions(x=rows.x[:5]), rows, "abcd", *named) is None
+
+
+def test_a_cell_that_is_far_off_does_not_pale_the_others(rows):
+    x, y = maps.default_variables(rows, ())
+    factors = np.where(np.arange(60) == 0, 20.0, 2.0)
+    (picture,) = local_pictures(maps.make_map(rows, x, y, Run(replicates=0), local={"local_factor": factors}))
+    cells = picture.panels[0].marks[0]
+    assert max(cells.value) > 4
+    assert (cells.low, cells.high) == pytest.approx((0, 2))
