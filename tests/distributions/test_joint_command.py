@@ -1,6 +1,7 @@
 """Joint normal distributions in files: commands read, show, use and write them."""
 
 import json
+import shlex
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_metrics_are_those_of_the_converted_file(joint, calcheck, tmp_path):
 
 
 @pytest.mark.slow
-def test_no_recalibration_of_several_targets_is_suggested(joint, calcheck, tmp_path):
+def test_the_suggested_recalibration_of_several_targets_takes_place(joint, calcheck, tmp_path):
     """Errors twice as large as predicted are a fault, in columns and in a column of lists."""
     wide = frame(forecasts(0, 0.5, 0.5, 60))
     wide[["y1", "y2"]] = wide[["m1", "m2"]] + 4 * (wide[["y1", "y2"]].to_numpy() - wide[["m1", "m2"]].to_numpy())
@@ -43,9 +44,11 @@ def test_no_recalibration_of_several_targets_is_suggested(joint, calcheck, tmp_p
     written = tmp_path / "out.parquet"
     assert calcheck("convert", joint, *COLUMNS, *FACTOR, "-o", written).code == 0
     for arguments in ((joint, *COLUMNS, *FACTOR), (written,)):
-        ended = calcheck("evaluate", *arguments, "--brief", "--metrics", "pit,crps,nll", "--no-bootstrap")
-        assert "NO" in ended.out
-        assert "recalibrate" not in ended.out
+        ended = calcheck("evaluate", *arguments, "--metrics", "pit,crps,nll", "--no-bootstrap", "--format", "json")
+        conclusion = json.loads(ended.out)["conclusion"]
+        assert conclusion["answer"] == "no"
+        (command,) = (each for each in conclusion["next"] if each.startswith("calcheck recalibrate "))
+        assert calcheck(*shlex.split(command)[1:], "--resamples", 100).code == 0
 
 
 def test_inspect_shows_correlations_and_keeps_the_order_of_columns(joint, calcheck):

@@ -250,6 +250,6 @@ def test_the_notebook_runs_and_shows_the_answers(monkeypatch):
         "YES",
         "NO: too narrow",
         "NO: sex&gt;-0.04",
-        "YES: local",
+        "YES: power",
         "YES",
     ]
