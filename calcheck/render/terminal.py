@@ -47,14 +47,18 @@ def render(document: blocks.Document, view: View = "full") -> str:
 
 
 def _first_screen(document: blocks.Document, width: int) -> str:
-    """Return the lines that fit on a screen: without legends; tables after the answer have the room that is left.
+    """Return the lines that fit on a screen: without legends; notes, and then tables, have the room that is left.
 
     The meaning of marks is on the line after the table before it.
     """
     shown, room, whole = dict[int, list[str]](), LINES, list[list[str]]()
     last = next((number for number, block in enumerate(document.blocks) if isinstance(block, blocks.Answer)), 0)
     tables = {number for number, block in enumerate(document.blocks) if isinstance(block, blocks.Table)}
-    for number, block in sorted(enumerate(document.blocks), key=lambda each: each[0] > last and each[0] in tables):
+
+    def order(each: tuple[int, blocks.Block]) -> tuple[bool, bool]:
+        return each[0] > last and each[0] in tables, isinstance(each[1], blocks.Notes)
+
+    for number, block in sorted(enumerate(document.blocks), key=order):
         if isinstance(block, blocks.Table) and block.most == 0:
             whole.append(_block_lines(block, width))
         elif not isinstance(block, (blocks.Legend, blocks.Marks)):
