@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -23,6 +23,7 @@ FEWEST_DRAWS = 4
 FAR = 0.37  # Minimum logarithm of a factor that tells a cause: 1.45
 SURPLUS_OF_NEAR = 6.0  # Of another reading of the std whose factor is nearer to 1: the std may just be uneven
 SURPLUS_OF_LOGS = 4.0  # Of logarithms that are all positive, which is rare
+LOGARITHMS = {"log": (np.log, np.exp, "logs"), "log1p": (np.log1p, np.expm1, "log(1 + y)")}
 UNITS = (10.0, 60.0, 100.0, 1000.0)
 TEMPERATURES = {
     "targets are in °C, predictions in °F": (1.8, 32.0),
@@ -158,30 +159,11 @@ def _retargeted(
 
 def _scales(case: Case) -> Iterator[Candidate]:
     """Yield logarithms and standardized values on one side only."""
-    yield from _retargeted(
-        case, "log-target", "targets are logs, predictions are not", lambda y: (np.exp(y), y), "f[{y}] = np.exp(f[{y}])"
-    )
-    yield from _retargeted(
-        case,
-        "log-prediction",
-        "predictions are of logs, targets are not",
-        lambda y: (np.log(y), -np.log(y)),
-        "f[{y}] = np.log(f[{y}])",
-    )
-    yield from _retargeted(
-        case,
-        "log1p-target",
-        "targets are log(1 + y), predictions are not",
-        lambda y: (np.expm1(y), y),
-        "f[{y}] = np.expm1(f[{y}])",
-    )
-    yield from _retargeted(
-        case,
-        "log1p-prediction",
-        "predictions are of log(1 + y), targets are not",
-        lambda y: (np.log1p(y), -np.log1p(y)),
-        "f[{y}] = np.log1p(f[{y}])",
-    )
+    for name, (log, exp, words) in LOGARITHMS.items():
+        text, edit = f"targets are {words}, predictions are not", f"f[{{y}}] = np.{exp.__name__}(f[{{y}}])"
+        yield from _retargeted(case, f"{name}-target", text, partial(_exponential, exp), edit)
+        text, edit = f"predictions are of {words}, targets are not", f"f[{{y}}] = np.{name}(f[{{y}}])"
+        yield from _retargeted(case, f"{name}-prediction", text, partial(_logarithm, log), edit)
     y, center, spread = case.scored.y, case.scored.center, case.scored.spread
     mean, std = float(np.mean(y)), float(np.std(y))
     own, whole = float(np.mean(center)), float(np.sqrt(np.var(center) + np.mean(spread**2)))
@@ -201,6 +183,16 @@ def _scales(case: Case) -> Iterator[Candidate]:
             lambda y: (own + whole * (y - mean) / std, np.log(whole / std)),
             f"f[{{y}}] = {own:.6g} + {whole / std:.6g} * (f[{{y}}] - {mean:.6g})",
         )
+
+
+def _exponential(exp: Callable[[Values], Values], y: Values) -> tuple[Values, Values]:
+    """Return exponentials, and the logs of their slopes."""
+    return exp(y), y
+
+
+def _logarithm(log: Callable[[Values], Values], y: Values) -> tuple[Values, Values]:
+    """Return logarithms, and the logs of their slopes."""
+    return log(y), -log(y)
 
 
 def _is_standard(mean: float, std: float) -> bool:
