@@ -163,6 +163,8 @@ class FileSource(Source):
         values = self._values_of(name).unique()
         if (label := first_label(values)) is None:
             return ()
+        if self.categories is not None:
+            raise DataError(f"column {name!r} has texts, such as {label!r}, and numbers in the rows to compare with")
         values = values.filter(pc.invert(is_absent(values)))
         if len(values) > MAX_CATEGORIES:
             msg = f"column {name!r} has {len(values):,} different texts, such as {label!r}, and --inputs takes up to"

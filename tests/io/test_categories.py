@@ -45,6 +45,8 @@ def test_other_inputs_have_the_categories_of_the_rows():
     assert calcheck.evaluate(rows, "cce", at=at, **asked).results[0].value > 0
     with pytest.raises(DataError, match="column 'region' has the category 'moon'"):
         calcheck.evaluate(rows, "cce", at=at.assign(region="moon"), **asked)
+    with pytest.raises(DataError, match="column 'temp' has texts, such as 'warm', and numbers in the rows to compare"):
+        calcheck.evaluate(rows, "cce", at=at.assign(temp="warm"), **asked)
 
 
 def test_a_group_that_is_too_narrow_is_named_by_its_category():
