@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -89,6 +90,7 @@ WRITTEN = {
     "csv": ("read_csv", 'to_csv("mended.csv", index=False)'),
     "parquet": ("read_parquet", 'to_parquet("mended.parquet")'),
 }  # Functions of pandas that read and write a file, by its ending
+PARTIAL = {"--filter", "--nan-policy"}  # Options that leave rows out, which an edit of the whole file would change
 SPREADS = ("--std", "--var", "--log-std", "--log-var")
 
 
@@ -122,9 +124,15 @@ def command_of(cause: Candidate, read: Input) -> str:
     return _edit(cause.edit, path, read)
 
 
+def _has_commas(path: str) -> bool:
+    """Return whether the names of the columns of a text file are separated by commas."""
+    with Path(path).open(encoding="utf-8", errors="replace") as lines:
+        return "," in lines.readline()
+
+
 def _edit(edit: str, path: str, read: Input) -> str:
     """Return the command that writes a mended table; empty if the file has no such column, or is no table."""
-    functions = WRITTEN.get(path.rpartition(".")[2].lower())
+    functions = WRITTEN.get(path.rpartition(".")[2].lower()) if not PARTIAL & {*read.options} else None
     pattern = column_of(read, "--samples")
     drawn = f"^{re.escape(pattern)}$".replace(r"\*", ".*") if "*" in pattern else ""
     columns = {
@@ -138,5 +146,8 @@ def _edit(edit: str, path: str, read: Input) -> str:
     for name in needed:
         edit = edit.replace(f"{{{name}}}", json.dumps(columns[name], ensure_ascii=False))
     modules = "numpy as np, pandas as pd" if "np." in edit else "pandas as pd"
-    code = f"import {modules}; f = pd.{functions[0]}({json.dumps(path, ensure_ascii=False)}); {edit}; f.{functions[1]}"
+    name = json.dumps(path, ensure_ascii=False)
+    if functions[0] == "read_csv" and not _has_commas(path):
+        name += ', sep=None, engine="python"'
+    code = f"import {modules}; f = pd.{functions[0]}({name}); {edit}; f.{functions[1]}"
     return f"python -c {shlex.quote(code)}"

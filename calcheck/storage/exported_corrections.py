@@ -16,18 +16,27 @@ from calcheck.recalibration.features import MEAN, STD, Feature
 from calcheck.recalibration.methods import RecalibrationMap
 
 MOST_LINES, WIDTH, WIDE = 60, 110, 160  # Columns of text, and of lists of numbers
-DEVIATION_OF = {"var": "SQRT({})", "log_std": "EXP({})", "log_var": "EXP({} / 2)"}  # The std of a column of a spread
+DEVIATION_OF = {"std": "{}", "scale": "{}", "var": "SQRT({})", "log_std": "EXP({})", "log_var": "EXP({} / 2)"}
+"""The std, by the role of a column."""
+ADDED = ("calcheck_", "mended_")  # How names of columns begin that a query adds
+TRUTHS = {"True": ("true", "1", "1.0"), "False": ("false", "0", "0.0")}  # Truth values as text, in lower case, by group
 NO_QUERY = "the method {} is no formula of SQL: write a function with --export PATH.py, or pass --method local"
 NO_FUNCTION = "the method {} has no function: write a map with --export PATH.json"
 
 
 def exported(
-    found: RecalibrationMap, suffix: str, *, roles: Mapping[str, str], times: Sequence[str], judgement: str
+    found: RecalibrationMap,
+    suffix: str,
+    *,
+    roles: Mapping[str, str],
+    times: Sequence[str],
+    judgement: str,
+    names: Sequence[str] = (),
 ) -> str:
     """Return a correction as the text of a Python module, or of an SQL query, by the suffix of its file.
 
-    ``roles`` are the columns of means and deviations by role, ``times`` the columns that are no numbers, and
-    ``judgement`` says how right the corrected predictions are.
+    ``roles`` are the columns of means and deviations by role, ``times`` the columns that are no numbers, ``judgement``
+    says how right the corrected predictions are, and ``names`` are those of all columns.
     """
     if found.family != "gaussian":
         msg = f"--export writes functions of normal predictions, and these are {found.family}: pass a path with .json"
@@ -35,6 +44,9 @@ def exported(
     if named := [name for name in found.columns if name in times]:
         msg = f"the correction depends on the times in {named[0]!r}: name other columns with --by, or write a .json"
         raise OptionError(msg)
+    if suffix == ".sql" and (taken := [each for each in names if each.lower().startswith(ADDED)]):
+        msg = f"the query adds columns whose names begin with {' or '.join(ADDED)}, and the file has {taken[0]!r}"
+        raise OptionError(f"{msg}: rename it, or write a .py or .json")
     lines = [*_header(found, "--" if suffix == ".sql" else "#", judgement)]
     lines += _query(found, roles) if suffix == ".sql" else _function(found)
     if len(lines) > MOST_LINES:
@@ -185,11 +197,15 @@ ENDS = (steps.HeavyTails, steps.Pit, steps.Beta, steps.Conformal)
 
 def _query(found: RecalibrationMap, roles: Mapping[str, str]) -> Iterator[str]:
     """Yield a query whose expressions are those of SQLite, DuckDB and PostgreSQL alike."""
-    spread = next((kind for kind in (STD, *DEVIATION_OF) if kind in roles), STD)
-    mean = _name(roles.get(MEAN, MEAN))
-    std = DEVIATION_OF.get(spread, "{}").format(_name(roles.get(spread, spread)))
+    center = next((kind for kind in (MEAN, "loc") if kind in roles), None)
+    spread = next((kind for kind in DEVIATION_OF if kind in roles), None)
+    if center is None or spread is None:
+        raise OptionError(
+            "a query needs columns of means and standard deviations (--mean, --std): write a .py or .json"
+        )
+    mean, std = _name(roles[center]), DEVIATION_OF[spread].format(_name(roles[spread]))
     yield "-- predictions: the table with the columns of the file."
-    yield f"WITH {_table('step_0', 'predictions', f'{mean} AS mean_0', f'{std} AS std_0')}"
+    yield f"WITH {_table('step_0', 'predictions', f'{mean} AS calcheck_mean_0', f'{std} AS calcheck_std_0')}"
     last, added = 0, ""
     for number, step in enumerate(found.steps, 1):
         if type(step) not in QUERIES:
@@ -204,14 +220,18 @@ def _query(found: RecalibrationMap, roles: Mapping[str, str]) -> Iterator[str]:
                 source = f"inside_{number}"
             yield f", total_{number} AS MATERIALIZED (SELECT *, {terms[0]}"
             yield from (f"  + {term}" for term in terms[1:])
-            yield f"  AS total_{number} FROM {source})"
+            yield f"  AS calcheck_total_{number} FROM {source})"
             source = f"total_{number}"
-        new_mean, new_std, further = QUERIES[type(step)](step, f"mean_{before}", f"std_{before}", f"total_{number}")
+        new_mean, new_std, further = QUERIES[type(step)](
+            step, *(f"calcheck_{name}" for name in (f"mean_{before}", f"std_{before}", f"total_{number}"))
+        )
         added += further
-        columns = f"{new_mean} AS mean_{number}", f"{new_std} AS std_{number}"
+        columns = f"{new_mean} AS calcheck_mean_{number}", f"{new_std} AS calcheck_std_{number}"
         yield f", {_table(f'step_{number}', source, *columns)}"
     names = ("loc", "scale") if added else ("mean", "std")
-    shown = ", ".join(f"{kind}_{last} AS mended_{name}" for kind, name in zip(("mean", "std"), names, strict=True))
+    shown = ", ".join(
+        f"calcheck_{kind}_{last} AS mended_{name}" for kind, name in zip(("mean", "std"), names, strict=True)
+    )
     yield f"SELECT step_{last}.*, {shown}{added}"
     yield f"FROM step_{last};"
 
@@ -235,11 +255,16 @@ def _terms(step: Any, before: int) -> tuple[list[str], list[str]]:
     """Return the columns that hold numbers within their range, and the terms of the regression of a step."""
     inside, terms = list[str](), [_number(step.coefficients[0])]
     for place, (feature, own) in enumerate(_with_coefficients(step)):
-        value = {STD: f"std_{before}", MEAN: f"mean_{before}"}.get(feature.column, _name(feature.column))
+        value = {STD: f"calcheck_std_{before}", MEAN: f"calcheck_mean_{before}"}.get(
+            feature.column, _name(feature.column)
+        )
         if feature.kind == "category":
+            truths = set(feature.groups) <= set(TRUTHS)
+            value = f"LOWER(CAST({value} AS VARCHAR))" if truths else value
             cases = (
-                f"WHEN '{group.replace(chr(39), chr(39) * 2)}' THEN {_number(factor)}"
+                f"WHEN '{text.replace(chr(39), chr(39) * 2)}' THEN {_number(factor)}"
                 for group, factor in zip(feature.groups, own, strict=True)
+                for text in (TRUTHS[group] if truths else [group])
             )
             terms.append(f"CASE {value} {' '.join(cases)} ELSE 0.0e0 END")
             continue
@@ -250,7 +275,7 @@ def _terms(step: Any, before: int) -> tuple[list[str], list[str]]:
         value = f"LN({value})" if feature.kind == "deviation" else value
         low, high, middle, scale = map(_number, (feature.low, feature.high, feature.center, feature.scale))
         clipped = f"CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END"
-        x = f"x_{before}_{place}"
+        x = f"calcheck_x_{before}_{place}"
         inside.append(f"({clipped} - {middle}) / {scale} AS {x}")
         slope, cubes = _spline(feature, own)
         terms.append(f"{_number(slope)} * {x}")

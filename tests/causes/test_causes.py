@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 import calcheck as library
@@ -179,6 +180,19 @@ def test_the_command_of_a_cause_undoes_it(calcheck, kind, cause, tmp_path, monke
     after = json.loads(after.out)["conclusion"]
     assert after["answer"] != "no"
     assert after["causes"] == []
+
+
+def test_the_command_reads_what_was_read(calcheck, tmp_path, monkeypatch):
+    """Columns may be separated by semicolons; rows that a filter left out are not edited."""
+    rows = rows_with("half-width-as-std 2")
+    name = written(tmp_path, rows, monkeypatch, {"part": np.arange(len(rows)) % 2})
+    file = pd.read_csv(name)
+    file.to_csv("semicolons.csv", sep=";", index=False)
+    cause = json.loads(calcheck("semicolons.csv", *FEW).out)["conclusion"]["causes"][0]
+    assert undone(cause["command"])
+    assert_allclose(pd.read_csv("mended.csv")["std"], file["std"] / 1.96)
+    cause = json.loads(calcheck(name, "--filter", "part>=0", *FEW).out)["conclusion"]["causes"][0]
+    assert (cause["cause"], cause["command"]) == ("half-width-as-std", "")
 
 
 def test_the_first_screen_names_the_cause_and_its_command_within_24_lines(calcheck, tmp_path, monkeypatch):

@@ -68,6 +68,8 @@ class RecalibrationOptions:
             raise OptionError("--levels must lie strictly between 0 and 1")
         if self.method != AUTO:
             Method.parse(self.method)
+            if self.form is not None:
+                raise OptionError("--form restricts the choice among methods, and --method names one: pass only one")
 
     @property
     def dependence(self) -> RowDependence:

@@ -97,7 +97,8 @@ def _export(report: Report, found: corrections.RecalibrationMap, source: Source,
     rows = source.predictions()
     times = [name for name, values in rows.columns.items() if np.asarray(values).dtype.kind == "M"]
     roles, suffix = source.input_info().columns, Path(path).suffix
-    write_text(path, exported(found, suffix, roles=roles, times=times, judgement=_judgement(report)))
+    names = source.table.schema.names if isinstance(source, FileSource) else [*rows.columns]
+    write_text(path, exported(found, suffix, roles=roles, times=times, judgement=_judgement(report), names=names))
 
 
 def _judgement(report: Report) -> str:
@@ -295,7 +296,8 @@ class _Study:
             return best
         others = [each for each in found if each is not best and not validation.is_clearly_better(best, each)]
         others = [each for each in others if each.method.keeps_form or not best.method.keeps_form]
-        everywhere = (each for each in others if self.left(each.method) is None)
+        searched = (each for each in others if self.places.are_searchable(self.out_of_fold(each.method)))
+        everywhere = (each for each in searched if self.left(each.method) is None)
         return next(everywhere, None) or min((best, *others), key=lambda each: each.mean)
 
     def left(self, method: corrections.Method) -> WrongPlace | None:
