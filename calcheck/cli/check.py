@@ -407,7 +407,7 @@ class Requirements:
             from calcheck.studies.gate.evaluate import answer_gates, group_gates
 
             gates = (*answer_gates(report, strict=self.strict), *(group_gates(report) if self.are_verdicts else gates))
-        elif self.checked and not any(rule.is_on_new_inputs for rule, _ in self.rules):
+        elif self.checked and not any(rule.is_on_new_inputs for rule, level in self.rules if level == "fail"):
             from calcheck.studies.gate.evaluate import answer_gates
 
             gates = (*gates, *answer_gates(report)[1:])  # the answer at new inputs

@@ -165,7 +165,7 @@ def _labels(conclusion: Conclusion, new: list[str]) -> Iterator[tuple[str, list[
     """Yield the command that says which targets would show the answer at new inputs, if it is not shown."""
     on = conclusion.on
     is_open = on is not None and on.answer == "not-shown" and not on.label
-    if new and on is not None and is_open and on.effective_rows is not None and on.rows > LABELS:
+    if new and on is not None and is_open and on.effective_rows is not None and on.rows - on.labelled > LABELS:
         yield "evaluate", [*new, "--label", str(LABELS), "--pointwise", "rows.csv"]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.lazy_inputs import Inputs
 from calcheck.execution.run import RandomStream, Run
+from calcheck.inference.intervals import clopper_pearson
 from calcheck.kernels.bandwidths import Scaling, sample_inputs
 from calcheck.kernels.kernel_functions import Rbf
 from calcheck.mmd.two_samples import PooledGram
@@ -34,7 +35,7 @@ def _permutation_p(tested: Floats, new: Floats, scaling: Scaling, run: Run) -> f
     """Return the p-value of the MMD of two samples of inputs, with a kernel as wide as the median distance."""
     points = scaling(np.concatenate([tested, new]))
     labels = np.arange(len(points)) < len(tested)
-    if not points.var(axis=0).any():
+    if min(len(tested), len(new)) <= 1 or not points.var(axis=0).any():  # one row has no distance from others like it
         return 1.0
     gram = PooledGram(Rbf(gamma=median_gamma(points)).gram(points, points))
     rng = run.rng(RandomStream.PERMUTATIONS)
@@ -149,8 +150,7 @@ class Beyond:
         n, m, tail = len(self.tested), len(self.distance), (1 - CONFIDENCE) / 2
         level = max(FEWEST, int(SPARSE * n)) / n
         fewer, count, more = (self._count_beyond(rank) for rank in self._ranks(level, tail))
-        least = float(sc.betaincinv(count, m - count + 1, tail)) if count else 0.0
-        most = float(sc.betaincinv(count + 1, m - count, 1 - tail)) if count < m else 1.0
+        least, most = clopper_pearson(count, m, CONFIDENCE)
         below = np.hypot(count / m - least, (count - fewer) / m)
         above = np.hypot(most - count / m, (more - count) / m)
         share, low, high = (np.clip((count / m + each - level) / (1 - level), 0, 1) for each in (0, -below, above))

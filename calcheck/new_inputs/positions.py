@@ -1,7 +1,7 @@
 """Where inputs are: scaled like those of the tested rows, and the distances between them."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,13 +15,26 @@ from calcheck.typing import Floats, Indices, Values
 NEIGHBORS = 5  # The distance to that many tested rows says how near they are
 TREE_COLUMNS = 8  # Most columns for a search tree
 MOST_ROWS = 10_000  # Most tested rows whose distances are compared with all others; more are sampled
+NORMAL_RANGE = 1.349  # Interquartile range of a normal distribution, in standard deviations
 BLOCK = 1 << 22  # Distances that are computed at a time
 ROUNDING = 1e-7  # Relative error of distances
 
 
 def scale_inputs(rows: Predictions) -> Scaling:
-    """Return the scaling by the tested rows: embeddings keep theirs, and columns of inputs are standardized."""
-    return fit_scaling(rows.lazy_inputs(), "none" if rows.has_embedding else "standardize", "rbf")
+    """Return the scaling by the tested rows: embeddings keep theirs, and columns of inputs are standardized.
+
+    The spread of a column of numbers is that of its middle half if that is smaller: few absurd values do not hide where
+    all others are.
+    """
+    x = rows.lazy_inputs()
+    if rows.has_embedding:
+        return fit_scaling(x, "none", "rbf")
+    found = fit_scaling(x, "standardize", "rbf", rows.categories)
+    low, high = np.quantile(sample_inputs(x, MOST_ROWS).astype(np.float64), (0.25, 0.75), axis=0)
+    spread = (high - low) / NORMAL_RANGE
+    for each in rows.categories:
+        spread[each.places] = 0
+    return replace(found, divisor=np.where(spread > 0, np.minimum(found.divisor, spread), found.divisor))
 
 
 @dataclass(frozen=True, eq=False)

@@ -256,6 +256,7 @@ def _joined(rows: Predictions, labelled: Predictions) -> Predictions:
             predictive=each.predictive,
             x=each.inputs(),
             has_embedding=each.has_embedding,
+            categories=each.categories,
             columns={name: each.columns[name] for name in rows.columns if name in shared},
         )
         for each in (rows, labelled)

@@ -55,7 +55,8 @@ def test_the_rows_of_the_other_file_are_counted_and_those_far_away_named(evaluat
     rows = pd.read_csv(tmp_path / "rows.csv")
     assert rows["beyond"].tolist() == [False] * 35 + [True] * 5
     tested = pd.read_csv(old)[["a", "b"]].to_numpy()
-    scaled = (rows[["a", "b"]].to_numpy()[:, None] - tested) / tested.std(axis=0, ddof=1)
+    middle = np.subtract(*np.quantile(tested, (0.75, 0.25), axis=0)) / 1.349
+    scaled = (rows[["a", "b"]].to_numpy()[:, None] - tested) / np.minimum(tested.std(axis=0, ddof=1), middle)
     assert rows["nearest"].tolist() == np.linalg.norm(scaled, axis=2).argmin(axis=1).tolist()
 
 
@@ -109,7 +110,7 @@ def test_the_screen_has_an_answer_for_the_new_inputs_within_24_lines(calcheck, f
     old, new = files
     lines = calcheck("evaluate", old, *X, *FEW, "--metrics", "zms", "--on", new).out.splitlines()
     assert len(lines[: lines.index(next(each for each in lines if each.startswith("metric ")))]) <= 24
-    assert max(map(len, lines)) <= 80 or max(len(word) for line in lines for word in line.split()) > 40
+    assert all(len(line) <= 80 or max(map(len, line.split())) > 40 for line in lines)
     told = next(line for line in lines if line.startswith("  new "))
     assert " on new.csv: " in told
     assert any("of 40 rows lie beyond;" in line for line in lines)
@@ -136,6 +137,9 @@ def test_the_check_has_a_gate_for_each_answer(calcheck, files):
     assert [each["rule"] for each in gates] == ["answer == 'no'", "on.answer == 'no'"]
     gates = json.loads(calcheck("check", old, *X, *FEW, "--on", new, "--fail-on", "mae > 100", "--format", "json").out)
     assert [each["rule"] for each in gates["gates"]] == ["mae > 100", "on.answer == 'no'"]
+    warned = ("--fail-on", "mae > 100", "--warn-on", "on.beyond.share > 0.9")
+    gates = json.loads(calcheck("check", old, *X, *FEW, "--on", new, *warned, "--format", "json").out)["gates"]
+    assert [each["rule"] for each in gates if each["level"] == "fail"] == ["mae > 100", "on.answer == 'no'"]
     rules = ("--fail-on", "mae > 100", "--strict")
     gates = json.loads(calcheck("check", old, *X, *FEW, "--on", new, *rules, "--format", "json").out)["gates"]
     assert [each["rule"][:14] for each in gates] == ["answer != 'yes", "on.answer != '", "mae > 100"]

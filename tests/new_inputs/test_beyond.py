@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from calcheck.core.lazy_inputs import Categories
 from calcheck.new_inputs import positions
 from calcheck.new_inputs.difference import Beyond
 from calcheck.new_inputs.positions import Neighborhood, scale_inputs
@@ -78,3 +79,19 @@ def test_units_of_inputs_change_nothing():
     x, new = rng.normal(size=(100, 2)), rng.normal(loc=[1, 0], size=(50, 2))
     other = beyond(x * [1000.0, 0.01] + 7, new * [1000.0, 0.01] + 7)
     np.testing.assert_allclose(other.distance, beyond(x, new).distance)
+
+
+def test_an_absurd_tested_value_does_not_bring_new_rows_nearer():
+    """All 50 new rows are 8 standard deviations away; one value of -9,999 makes the standard deviation 350."""
+    rng = np.random.default_rng(0)
+    tested, new = rng.normal(size=(800, 2)), np.add(rng.normal(size=(50, 2)), [8, 0])
+    assert beyond(tested, new).summary().share > 0.9
+    tested[0, 0] = -9999
+    assert beyond(tested, new).summary().share > 0.9
+
+
+def test_categories_have_the_unit_that_they_have_elsewhere():
+    """4 and 12 of 16 rows have variances of 3/16 · 16/15 each: the unit is the root of their sum."""
+    x = np.column_stack([np.arange(16.0), np.arange(16) < 4, np.arange(16) >= 4])
+    rows = Predictions(x=x, has_embedding=False, categories=(Categories("c", ("a", "b"), 1),))
+    assert scale_inputs(rows).divisor[1:] == pytest.approx([np.sqrt(2 / 5)] * 2)

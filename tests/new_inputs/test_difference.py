@@ -1,6 +1,7 @@
 """Whether the inputs of two samples differ."""
 
 import numpy as np
+import pytest
 from scipy.stats import ks_2samp
 
 from calcheck.execution.run import Run
@@ -42,3 +43,10 @@ def test_the_distance_of_a_column_is_that_of_scipy():
     distance, p = distance_of_samples(first, second)
     np.testing.assert_allclose(distance, other.statistic)
     np.testing.assert_allclose(p, other.pvalue, rtol=0.2)  # whose asymptotic one has a correction of its sizes
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_new_row_shows_no_difference_of_all_inputs(seed):
+    rng = np.random.default_rng(seed)
+    tested, new = rng.normal(size=(100, 2)), rng.normal(size=(1, 2))
+    assert compare_inputs(tested, new, scale_inputs(Predictions(x=tested)), Run(seed=seed)).p == 1
