@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calcheck.errors import OptionError
+from calcheck.errors import DataError, OptionError
 from calcheck.io import column_roles, join
 from calcheck.io.array_files import ArrayTable
 from calcheck.io.column_names import ColumnOptions
@@ -80,7 +80,12 @@ def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = Non
         known = [_is_known(found.predictions().columns.get(each)) for each in roles.target]
     if not np.logical_and.reduce(known).any():
         return NewRows(found)
-    labelled = replace(found, options=replace(found.options, nan_policy="omit"), narrow=False)
+    if missing := [name for name in source.dependence if name not in found.table.schema.names]:
+        raise DataError(
+            f"{found.name} has targets, but no column {missing[0]!r}, on which {source.name} says rows depend"
+        )
+    also = (*found.also, *source.dependence)
+    labelled = replace(found, options=replace(found.options, nan_policy="omit"), narrow=False, also=also)
     labelled.roles = roles
     return NewRows(found, labelled)
 

@@ -152,7 +152,7 @@ def test_the_check_has_a_gate_for_each_answer(calcheck, files):
         (("--inputs", "a,c"), "there is no column 'c' for the inputs"),
         ((*X, "--weights", "std"), "--on does not apply to weighted means"),
         ((*X, "--time", "a"), "--time does not apply to new inputs (--on)"),
-        ((*X, "--cluster", "a"), "--cluster does not apply to new inputs (--on)"),
+        ((*X, "--block", 5), "--block does not apply to new inputs (--on)"),
         ((*X, "--by", "a"), "--on does not apply to groups (--by)"),
         ((*X, "--label", "-1"), "--label must be >= 0"),
         ((*X, "--save-state", "a.state"), "--on needs all rows in memory"),
@@ -191,3 +191,16 @@ def test_the_page_has_the_new_inputs_on_its_map(calcheck, files, tmp_path):
     assert ">New inputs</h2>" in text
     for title in ("Local factor, and the new rows", "Distances from the tested inputs"):
         assert title in text
+
+
+def test_rows_of_a_cluster_count_together_also_those_with_targets(calcheck, evaluated, frames, files, tmp_path):
+    old, new = frames
+    old.assign(site=np.arange(80) // 4).to_csv(tmp_path / "old.csv", index=False)
+    new.assign(site=20 + np.arange(40) // 4).to_csv(tmp_path / "known.csv", index=False)
+    new.to_csv(tmp_path / "unknown.csv", index=False)
+    arguments = (tmp_path / "old.csv", *X, "--cluster", "site", "--on")
+    alone, together = (evaluated(*arguments, each)["conclusion"]["on"] for each in (files[1], tmp_path / "known.csv"))
+    assert (alone["labelled"], together["labelled"]) == (0, 40)
+    assert together["effective_rows"] > alone["effective_rows"]
+    message = calcheck("evaluate", *arguments, tmp_path / "unknown.csv", *FEW).refused()
+    assert "unknown.csv has targets, but no column 'site'" in message
