@@ -450,6 +450,22 @@ def benjamini_hochberg(p: Values, fdr: float) -> Mask:
     return p <= ordered[passed[-1]] if len(passed) else np.zeros(len(p), bool)
 
 
+def holm(p: Sequence[float], tests: int | None = None) -> list[float]:
+    """Return p-values adjusted for their number, or for that of all tests if these are some of more.
+
+    Source: Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
+
+    >>> holm([0.04, 0.01], tests=3)
+    [0.08, 0.03]
+    """
+    order = np.argsort(p, kind="stable")
+    steps = ((tests or len(p)) - np.arange(len(p))) * np.asarray(p, dtype=np.float64)[order]
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    found: list[float] = adjusted.tolist()
+    return found
+
+
 def relative_to_limits(statistics: Values, alternatives: Sequence[Alternative]) -> Values:
     """Return the distances from the medians, relative to those of the limits of the null distributions, (k, N).
 

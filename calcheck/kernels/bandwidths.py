@@ -150,7 +150,7 @@ def bandwidth(
     if choice == "variance":
         spread = 2 * _variance(x, scaling) if len(x) > 1 else 0.0
     else:
-        spread = _median_distance(scaling(sample_inputs(x, MAX_PAIR_ROWS)), kernel)
+        spread = median_distance(scaling(sample_inputs(x, MAX_PAIR_ROWS)), kernel)
     if not spread > 0:
         name = "variance" if choice == "variance" else "median distance"
         msg = f"--gamma-x {choice} needs inputs that vary, but their {name} is not positive. Pass a number instead"
@@ -177,7 +177,7 @@ def _variance(x: Inputs, scaling: Scaling) -> float:
     return (squares - float(total @ total) / len(x)) / (len(x) - 1)
 
 
-def _median_distance(x: Floats, kernel: KernelName) -> float:
+def median_distance(x: Floats, kernel: KernelName) -> float:
     """Return the median distance (squared Euclidean for RBF, L1 otherwise) over pairs of rows."""
     from scipy.spatial.distance import pdist
 

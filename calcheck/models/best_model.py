@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from calcheck.core.text import p_text
+from calcheck.inference.p_values_and_verdicts import holm
 from calcheck.reports import Result, rejects
 from calcheck.reports.conclusion import BestModel, OtherModel
 
@@ -20,26 +21,11 @@ def best_model(
     if len(ordered) < 2 or scores[ordered[0]] == scores[ordered[-1]]:  # noqa: PLR2004 - a comparison needs two
         return None
     found = {str(each.slice["model"]): each for each in differences(ordered)}
-    adjusted = holm({name: each.p_value for name, each in found.items() if each.p_value is not None}, len(ordered))
+    known = {name: each.p_value for name, each in found.items() if each.p_value is not None}
+    pairs = len(ordered) * (len(ordered) - 1) // 2  # The data choose the best model
+    adjusted = dict(zip(known, holm(list(known.values()), pairs), strict=True))
     others = tuple(_other(each, scores[name], adjusted.get(name), metric, confidence) for name, each in found.items())
     return BestModel(metric=metric, model=ordered[0], others=others, text=_sentence(metric, ordered[0], others))
-
-
-def holm(p_values: Mapping[str, float], models: int) -> dict[str, float]:
-    """Return p-values of the best model and others adjusted for all pairs of models, since the data choose the best.
-
-    Source: Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
-
-    >>> holm({"b": 0.01, "c": 0.04}, models=3)
-    {'b': 0.03, 'c': 0.08}
-    """
-    pairs = models * (models - 1) // 2
-    found: dict[str, float] = {}
-    largest = 0.0
-    for rank, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (pairs - rank) * p_values[name]))
-        found[name] = largest
-    return found
 
 
 def _other(result: Result, score: float, p_value: float | None, metric: str, confidence: float) -> OtherModel:

@@ -10,6 +10,7 @@ from calcheck.core import sc
 from calcheck.core.lazy_inputs import Inputs
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.intervals import clopper_pearson
+from calcheck.inference.p_values_and_verdicts import holm
 from calcheck.kernels.bandwidths import Scaling, sample_inputs
 from calcheck.kernels.kernel_functions import Rbf
 from calcheck.mmd.two_samples import PooledGram
@@ -47,12 +48,9 @@ def _permutation_p(tested: Floats, new: Floats, scaling: Scaling, run: Run) -> f
 def _columns(samples: Sequence[Floats], names: Sequence[str]) -> tuple[ColumnDifference, ...]:
     """Return by how much each column differs, the one that differs most first."""
     found = [distance_of_samples(*(x[:, place].astype(np.float64) for x in samples)) for place in range(len(names))]
-    adjusted = np.empty(len(found))
-    order = np.argsort([p for _, p in found], kind="stable")
-    steps = [(len(found) - rank) * found[place][1] for rank, place in enumerate(order)]
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1) if steps else []
+    adjusted = holm([p for _, p in found])
     each = [
-        ColumnDifference(name=name, distance=distance, p=float(p))
+        ColumnDifference(name=name, distance=distance, p=p)
         for name, (distance, _), p in zip(names, found, adjusted, strict=True)
     ]
     return tuple(sorted(each, key=lambda column: -column.distance))
@@ -115,12 +113,15 @@ class Beyond:
     def _named(self) -> Mask:
         """Return the most distant rows, as many as leave the expected share of wrong ones at RATE.
 
-        With r tested rows at least as far, m (r + 1/2) / n new ones like them are expected. That so many are there must
-        be significant too: their number above the (r + 1)-th largest of n distances is beta-binomial.
+        With r tested rows at least as far, (r + 1/2) / n of the new ones like them are expected, which are at most as
+        many as are not beyond (Storey, Taylor, Siegmund 2004). That so many are there must be significant too: their
+        number above the (r + 1)-th largest of n distances is beta-binomial. Only rows in sparse places are named: where
+        most distances of tested rows are equal, on a lattice, all others are larger.
         """
         n, m = len(self.tested), len(self.distance)
         farther, number = np.sort(self._farther), np.arange(1, m + 1)
-        enough = np.flatnonzero((farther + 1 / 2) * m <= RATE * n * number)
+        like = m * (1 - self._share[1])
+        enough = np.flatnonzero(((farther + 1 / 2) * like <= RATE * n * number) & (farther < self._sparse))
         if not len(enough):
             return np.zeros(m, dtype=bool)
         r = int(farther[enough[-1]])
@@ -141,30 +142,31 @@ class Beyond:
         return max(FAR, float((len(self.distance) / n * (1 / SURE - 1)) ** tail))
 
     def summary(self) -> RowsBeyond:
-        """Return the share of rows that lie beyond, with its interval.
+        """Return the share of rows that lie beyond, with its interval."""
+        share, low, high = self._share
+        return RowsBeyond(share=share, low=low, high=high, rows=int(self.rows.sum()))
+
+    @cached_property
+    def _share(self) -> tuple[float, float, float]:
+        """The share of rows that lie beyond, and its limits.
 
         Source: Storey (2002), with the p-values up to SPARSE only: a shift among the tested inputs makes large ones
-        rarer too. The interval combines that of the share of new rows and that of how far the most distant tested rows
-        are from others (Zou, Donner 2008).
+        rarer too. The interval combines that of the share of new rows, and that of the share of all rows like the
+        tested ones beyond the distance that a rank of these has, which has a beta distribution (Zou, Donner 2008).
         """
-        n, m, tail = len(self.tested), len(self.distance), (1 - CONFIDENCE) / 2
-        level = max(FEWEST, int(SPARSE * n)) / n
-        fewer, count, more = (self._count_beyond(rank) for rank in self._ranks(level, tail))
+        n, m, tail, rank = len(self.tested), len(self.distance), (1 - CONFIDENCE) / 2, self._sparse
+        count = int(np.count_nonzero(self._farther < rank))
         least, most = clopper_pearson(count, m, CONFIDENCE)
-        below = np.hypot(count / m - least, (count - fewer) / m)
-        above = np.hypot(most - count / m, (more - count) / m)
-        share, low, high = (np.clip((count / m + each - level) / (1 - level), 0, 1) for each in (0, -below, above))
-        return RowsBeyond(share=float(share), low=float(low), high=float(high), rows=int(self.rows.sum()))
+        fewer, more = (float(sc.betaincinv(rank, n + 1 - rank, each)) for each in (tail, 1 - tail))
+        found, like = count / m, rank / n
+        low, high = found - np.hypot(found - least, more - like), found + np.hypot(most - found, like - fewer)
+        share, low, high = (float(np.clip((each - like) / (1 - like), 0, 1)) for each in (found, low, high))
+        return share, low, high
 
-    def _ranks(self, level: float, tail: float) -> tuple[int, int, int]:
-        """Return how many tested rows are farther than where a share of rows like them is, and the limits of that."""
-        n = len(self.tested)
-        low, high = (int(sc.bdtrik(each, n, level)) for each in (tail, 1 - tail))
-        return low, round(level * n), min(high + 1, n)
-
-    def _count_beyond(self, rank: int) -> int:
-        """Return how many new rows are farther than the tested row of a rank, of which 1 is the farthest."""
-        return int(np.count_nonzero(self._farther < rank))
+    @property
+    def _sparse(self) -> int:
+        """How many tested rows are in sparse places."""
+        return max(FEWEST, int(SPARSE * len(self.tested)))
 
 
 def _beta_binomial_tail(count: int, m: int, a: int, b: int) -> float:

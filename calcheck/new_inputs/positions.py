@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calcheck.core.lazy_inputs import Inputs, blocks, take
-from calcheck.kernels.bandwidths import MAX_PAIR_ROWS, Scaling, fit_scaling, sample_inputs
+from calcheck.kernels.bandwidths import MAX_PAIR_ROWS, Scaling, fit_scaling, median_distance, sample_inputs
 from calcheck.predictions import Predictions, row_sample
 from calcheck.typing import Floats, Indices, Values
 
@@ -106,9 +106,7 @@ def parts_of(x: Inputs) -> Iterator[Floats]:
 
 def median_gamma(points: Floats) -> float:
     """Return one over the median squared distance of points (n, d), or the mean one if most are equal; 1 if all are."""
-    from scipy.spatial.distance import pdist
-
-    squares = pdist(sample_inputs(points, MAX_PAIR_ROWS), "sqeuclidean")
-    spread = float(np.median(squares)) if len(squares) else 0.0
-    spread = spread if spread > 0 or not len(squares) else float(squares.mean())
-    return 1 / spread if spread > 0 else 1.0
+    some = sample_inputs(points, MAX_PAIR_ROWS)
+    if not (some != some[0]).any():
+        return 1.0
+    return 1 / (median_distance(some, "rbf") or 2 * float(some.var(axis=0, ddof=1).sum()))

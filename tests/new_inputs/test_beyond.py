@@ -37,8 +37,10 @@ def test_a_row_far_away_lies_beyond_although_its_p_is_not_that_small():
 @pytest.mark.parametrize(
     ("n", "m", "farthest", "place", "named"),
     [
-        (100, 100, 30, 99.5, 30),  # 1.5 rows like the tested ones are expected: 5 % of 30
-        (100, 100, 29, 99.5, 0),
+        # 26 % (18.9 to 34.2 %) are where 5 % (2.0 to 8.9 %) of rows like the tested ones are: the share beyond is at
+        # least (.26 - root of (.071^2 + .039^2) - .05) / .95 = .136; of 86.4 others 1.5 % are expected, 5 % of 26
+        (100, 100, 26, 99.5, 26),
+        (100, 100, 25, 99.5, 0),
         (100, 2, 1, 100.5, 1),  # half a row of 50 is expected, and 1 of 2 is beyond all others with 2/102 < .05/2
         (50, 2, 1, 50.5, 0),  # with 2/52
     ],
@@ -46,6 +48,15 @@ def test_a_row_far_away_lies_beyond_although_its_p_is_not_that_small():
 def test_rows_are_named_if_few_of_them_are_expected_and_all_together_are_rare(n, m, farthest, place, named):
     distance = np.array([place] * farthest + [n / 2] * (m - farthest))
     assert Beyond(np.arange(1.0, n + 1), distance, np.zeros(m, int)).rows.sum() == named
+
+
+def test_on_a_lattice_rows_are_named_as_far_as_their_share_is_beyond():
+    """Most distances of tested rows are 0; 300 new rows fill the lattice's gaps, where they are nearer than a step."""
+    tested = np.append(np.repeat(np.arange(95.0), 10), np.arange(100.0, 150))[:, None]
+    new = np.concatenate([np.arange(300) % 94 + 0.5, np.full(60, 400.0)])[:, None]
+    found = beyond(tested, new)
+    assert found.rows.tolist() == [False] * 300 + [True] * 60
+    assert found.summary().low < 60 / 360 < found.summary().high
 
 
 def test_a_small_cluster_lies_beyond_and_rows_like_the_tested_ones_do_not():
