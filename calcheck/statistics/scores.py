@@ -130,7 +130,7 @@ def _symmetric_distances(predictive: LocationScale, y: Values, pairs: Pairs) -> 
         z = predictive.standardize(y)
         away, total, distance = np.abs(z), np.zeros(len(z)), np.empty(len(z))
         for low, high in pairs:
-            np.subtract(away, float(predictive.standard_quantile(high)), out=distance)
+            np.subtract(away, predictive.standard_quantile(high), out=distance)
             np.maximum(distance, 0, out=distance)
             total += distance / 2 if low == high else distance
         total *= predictive.scale
