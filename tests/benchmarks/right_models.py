@@ -7,15 +7,16 @@ Prints for each design the share of sets in which the answer is no, in which all
 each metric fails at 5 %; the largest of these, and the share of sets of which nothing is stated because rows depend on
 each other and no option says so. A share above 7.5 % is marked; it is run again with 2,000 fresh sets and stands by
 that. ``--wrong`` predicts intervals that are 25 % too narrow, for the power. ``pairs`` prints the share of pairs of
-models in which the difference of each metric has a p-value of at most 5 %.
+models in which the difference of each metric has a p-value of at most 5 %. ``observed`` prints the table of targets
+that are measured with noise, clipped, or rounded, and ``--unstated`` leaves out the options that say so.
 """
 
 import argparse
 import os
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 import numpy as np
 
@@ -23,10 +24,12 @@ import calcheck
 from calcheck.distributions import Gaussian, Independent, Intervals, Quantiles, Samples
 from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import NegativeBinomial, Poisson
+from calcheck.distributions.noise_clip_rounding import Observation, round_to
 from calcheck.distributions.positive import LogNormal
 from calcheck.models.alignment import Model
 from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions
+from calcheck.statistics.zscores import spreads
 from tests.helpers.simulations import autoregressive
 
 LEVEL, MARK = 0.05, 0.075
@@ -210,6 +213,50 @@ QUANTILES = {
     "poisson intervals": partial(count_intervals, (0.9,)),
     "poisson, 3 intervals": partial(count_intervals, (0.5, 0.8, 0.95)),
 }
+KINDS = {
+    **{each: DISTRIBUTIONS[each] for each in ("normal", "t4", "lognormal", "poisson")},
+    **{f"{number} members": partial(members, number) for number in (20, 100)},
+    "normal, 9 quantiles": normal_quantiles,
+    "normal intervals": partial(normal_intervals, (0.9,)),
+}
+OBSERVED = {
+    "noise": {"noise": 1.0},
+    "clip 10 %": {"clipped": 0.1},
+    "clip 40 %": {"clipped": 0.4},
+    "rounded": {"step": 0.5},
+    "all": {"noise": 1.0, "clipped": 0.1, "step": 0.5},
+}
+"""Noise and step in typical standard deviations of the design, and the share of targets that are clipped."""
+
+
+@cache
+def population(kind, noise):
+    """Return typical standard deviations of a kind of model, and quantiles of its noisy targets at 0, .001, ..., 1."""
+    rng = np.random.default_rng(0)
+    rows = KINDS[kind](rng, 20_000, 1.0)
+    scale = float(np.median(spreads(rows.predictive)))
+    y = rows.y + noise * scale * rng.normal(size=len(rows.y))
+    return scale, np.quantile(y, np.linspace(0, 1, 1001))
+
+
+def observed(kind, rng, n, factor, *, noise=0.0, clipped=0.0, step=0.0):
+    """Rows whose targets are measured with noise, then clipped from above, then rounded, as the rows say."""
+    rows = KINDS[kind](rng, n, factor)
+    scale, quantiles = population(kind, noise)
+    y, parts = rows.y + noise * scale * rng.normal(size=n), {}
+    grid = step * scale if kind != "poisson" else 1.0
+    if noise:
+        parts["noise"] = np.full(n, noise * scale)
+    if clipped:
+        limit = quantiles[round(1000 * (1 - clipped))]
+        parts["high"] = np.full(n, round(limit / grid) * grid if step else limit)
+        y = np.minimum(y, parts["high"])
+    if step:
+        parts["step"] = np.full(n, grid)
+        y = round_to(y, parts["step"])
+    return replace(rows, y=y, observation=Observation(**parts))
+
+
 DESIGNS = {
     **{f"{name}, n 300": Design(make, 300) for name, make in DISTRIBUTIONS.items()},
     **{f"{name}, n {n}": Design(make, n) for name, make in QUANTILES.items() for n in (100, 400)},
@@ -232,13 +279,19 @@ DESIGNS = {
     "AR(1) 0.8, n 500, no option": Design(partial(series, 0.8), 500, unstated=True),
     "50 clusters of 10, ICC 0.5, no option": Design(partial(clusters, 0.5), 500, unstated=True),
 }
+OBSERVED_DESIGNS = {
+    f"{kind}, {way}": Design(partial(observed, kind, **options), 300)
+    for kind in KINDS
+    for way, options in OBSERVED.items()
+}
 
 
-def one_set(name, metrics, replicates, factor, seed):
+def one_set(name, metrics, replicates, factor, unstated, seed):
     """Return what is told to be wrong in one set: names of metrics, ``overall``, ``answer``; or ``noticed``."""
-    design = DESIGNS[name]
+    design = (DESIGNS | OBSERVED_DESIGNS)[name]
     rng = np.random.default_rng([sum(name.encode()), design.n, seed])
     rows = design.make(rng, design.n, factor)
+    rows = replace(rows, observation=None) if unstated else rows.observed()
     report = calcheck.evaluate(rows, metrics, replicates=replicates, resamples=1000, seed=seed, **design.options)
     told = [each.metric for each in report.results if each.verdict == "fail"]
     told += ["overall"] * (report.overall is not None and report.overall.verdict == "fail")
@@ -332,8 +385,8 @@ def compared(names, sets, first, n, pool):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=["evaluate", "pairs"], default="evaluate")
-    parser.add_argument("--designs", nargs="*", default=list(DESIGNS))
+    parser.add_argument("what", nargs="?", choices=["evaluate", "observed", "pairs"], default="evaluate")
+    parser.add_argument("--designs", nargs="*", help="default: all")
     parser.add_argument("--pairs", nargs="*", default=list(PAIRS))
     parser.add_argument("--sets", type=int, default=400)
     parser.add_argument("--first", type=int, default=0)
@@ -341,6 +394,7 @@ def main():
     parser.add_argument("--metrics", nargs="*", help="default: all that apply")
     parser.add_argument("--replicates", type=int, default=39)
     parser.add_argument("--wrong", action="store_true")
+    parser.add_argument("--unstated", action="store_true", help="leave out how targets were observed")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     given = parser.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for the workers
@@ -352,8 +406,9 @@ def main():
         if given.what == "pairs":
             compared(given.pairs, given.sets, given.first, given.rows, pool)
         else:
-            settings = given.metrics, given.replicates, 0.75 if given.wrong else 1.0
-            evaluated(given.designs, given.sets, given.first, settings, pool)
+            settings = given.metrics, given.replicates, 0.75 if given.wrong else 1.0, given.unstated
+            designs = given.designs or (OBSERVED_DESIGNS if given.what == "observed" else DESIGNS)
+            evaluated(designs, given.sets, given.first, settings, pool)
 
 
 if __name__ == "__main__":
