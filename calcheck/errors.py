@@ -86,6 +86,7 @@ Code = Literal[
     "targets-joined-by-row",
     "unknown-shape",
     "no-negative-error",
+    "assumed-level",
     "interpolated-distributions",
     "unpaired-levels",
     "coverage-outcome",
@@ -157,6 +158,7 @@ SHOWN_NAMES = 12  # Maximum number of names listed in a message
 FLAG = re.compile(
     r"(?<![\w-])--([a-z][a-z-]*[a-z])(?: (omit|sort|'[^']*'|-?\d[\w.]*\w|\d|[A-Z]+\b|\w+(?==)\S*[^\s.,;:)]))?"
 )  # With its value, if it is a number, in capitals, in quotes, an equation, or a known word
+COMMAND = re.compile(r", as in calcheck .*")
 NUMBER = re.compile(r"-?[\d.]+(?:e-?\d+)?|[XN]")  # Or a letter that stands for one
 WORDS = {
     "table": "to_frame()",
@@ -308,7 +310,7 @@ def with_keywords(text: str) -> str:
     >>> with_keywords("Pass --nan-policy omit, --std COLUMN, --level 0.9 or another --lambda")
     "Pass nan_policy='omit', std='COLUMN', level=0.9 or another lambda_"
     """
-    return FLAG.sub(_keyword, text.replace("--format csv", "--format"))
+    return FLAG.sub(_keyword, COMMAND.sub("", text.replace("--format csv", "--format")))
 
 
 def _keyword(flag: re.Match[str]) -> str:

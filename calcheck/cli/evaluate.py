@@ -14,7 +14,7 @@ import typer
 
 from calcheck.cli import check, inputs_and_outputs
 from calcheck.cli.error_messages import list_hint
-from calcheck.cli.next_commands import next_commands
+from calcheck.cli.next_commands import evaluate_commands, next_commands
 from calcheck.cli.states import merge_states, stream_metrics
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.errors import FileError, OptionError
@@ -282,6 +282,12 @@ def _evaluated(
         alone = replace(plan, required=check.Requirements([]), slices=None, curves=frozenset(), paged=False)
         return _evaluated(base.name, base.name, base, given, alone, inputs_and_outputs.Pointwise(None))[0]
 
+    if (
+        plan.answer
+        and not (plan.paged or plan.required.checked or plan.required.rules)
+        and (held := source.coverage_without_level())
+    ):
+        return _without_level(source, held, given), None
     reason = (
         ""
         if inputs_and_outputs.streaming_requested(given)
@@ -301,6 +307,23 @@ def _evaluated(
             report = plan.slices.added(report, source, run)
         report = plan.required.judge(report, source, run, evaluated)
     return report, _model(name, report, source, rows, given) if rows else None
+
+
+def _without_level(source: FileSource, held: tuple[int, int], given: dict[str, Any]) -> Report:
+    """Return the report of intervals whose level is not known: how many targets they hold, and the question for it."""
+    from calcheck.core import __version__
+    from calcheck.io.interval_columns import held_text, named_pairs, usual_level
+    from calcheck.reports.conclusion import Conclusion, Effect
+
+    level = usual_level(*held)
+    with source.error_names():
+        told = Effect(topic="size", text=f"not judged: {held_text(named_pairs(source.columns.free)[0], held)}")
+        commands = evaluate_commands(source.name, given, ["--level", f"{level:g}"])
+        answer = Conclusion(answer="not-shown", effects=(told,), next=commands)
+        read = source.at_level(level).input_info()
+        columns = {role: name for role, name in read.columns.items() if role != "levels"}
+        info = replace(read, predictive="intervals", columns=columns, options=())
+    return Report(calcheck=__version__, input=info, settings={}, results=(), conclusion=answer)
 
 
 def _evaluate_in_memory(

@@ -60,8 +60,8 @@ def monitor_commands(report: Report, file: str, given: dict[str, Any]) -> tuple[
     )
 
 
-def comparison_commands(file: str, given: dict[str, Any], further: Sequence[str]) -> tuple[str, ...]:
-    """Return the command that shows whether the best model can be trusted, with further options that select it."""
+def evaluate_commands(file: str, given: dict[str, Any], further: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that says whether a model can be trusted, with further options about it."""
     return (shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given, further), *further]),)
 
 

@@ -95,6 +95,7 @@ class IntervalsRole:
     upper: tuple[str, ...]
     levels: tuple[float, ...]
     point: str | None = None
+    tool: str = ""  # That writes the level unless told otherwise, if nothing states it
 
     @property
     def packed(self) -> bool:

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.core.lazy_inputs import Categories
+from calcheck.distributions.quantiles import Intervals
 from calcheck.errors import DataError, Message, OptionError, listed_columns
 from calcheck.execution.run import available_memory
-from calcheck.io import column_roles, join, role_inference
+from calcheck.io import column_roles, interval_columns, join, role_inference
 from calcheck.io.array_files import ArrayTable
 from calcheck.io.arrow_columns import (
     first_label,
@@ -203,13 +204,34 @@ class FileSource(Source):
     def _missing(self, roles: column_roles.Roles) -> Iterator[str]:
         if roles.predictive is None:
             unclear = unclear_spreads(self.columns.free) if roles.target or self.options.truth else []
-            missing = role_inference.missing_predictions(self.columns, self.options, self.file.name)
+            missing = role_inference.missing_predictions(
+                self.columns, self.options, self.file.name, self.coverage_without_level()
+            )
             yield missing + self._scale_hint(unclear[:MAX_COLUMNS])
         if not roles.target and not self.options.truth:
             yield (
                 "no column was recognized as the target. Pass --target COLUMN, or --truth FILE if another file has them"
                 f" (columns: {self.columns.listed_names()})"
             )
+
+    def coverage_without_level(self) -> tuple[int, int] | None:
+        """Return how many targets are in the only intervals, whose level is not known, and of how many; else None."""
+        if self.options.level or self.options.names_form:
+            return None
+        pairs = interval_columns.named_pairs(self.columns.free)
+        if not pairs or pairs[0].level is not None or interval_columns.default_level(pairs[0]):
+            return None
+        try:
+            rows = self.at_level(0.5).predictions()
+        except (DataError, OptionError):
+            return None
+        if rows.y is None or not isinstance(rows.predictive, Intervals):
+            return None
+        return int(((rows.predictive.lower[:, 0] <= rows.y) & (rows.y <= rows.predictive.upper[:, 0])).sum()), len(rows)
+
+    def at_level(self, level: float) -> "FileSource":
+        """Return the source whose intervals have a level."""
+        return replace(self, options=replace(self.options, level=(level,)))
 
     def _scale_hint(self, columns: Sequence[str]) -> str:
         """Return the mean z² of columns read as variances and as standard deviations, and the command that fits."""
@@ -416,6 +438,10 @@ class FileSource(Source):
                 f"targets are joined {self.truth.join_method()} with {self.truth.file.name}; name keys with --join-on"
             )
             messages.append(Message("targets-joined-by-row", text))
+        if isinstance(self.roles.predictive, column_roles.IntervalsRole) and (tool := self.roles.predictive.tool):
+            level = f"{self.roles.predictive.levels[0]:g}"
+            text = f"the level of {self.roles.predictive.lower[0]!r} is not in the file: {level} is that which {tool}"
+            messages.append(Message("assumed-level", f"{text} writes unless told otherwise (else pass --level)"))
         if isinstance(self.roles.predictive, column_roles.ResidualRole) and self.roles.predictive.shape is None:
             messages.append(Message("unknown-shape", column_roles.SHAPE_UNKNOWN))
         if getattr(self.roles.predictive, "error", None):

@@ -3,9 +3,12 @@
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
+from scipy.special import betaincinv
+
+from calcheck.core.text import percent
 from calcheck.errors import DataError, OptionError
 from calcheck.io.column_names import MEANS, ColumnOptions
 from calcheck.io.column_roles import IntervalsRole
@@ -31,6 +34,8 @@ DEFAULTS = {
     "lwr": ("R", 0.95),
     ".pred": ("tidymodels", 0.95),
 }  # The tool that writes limits whose names begin so, and the level that it writes unless told otherwise
+TAIL = 0.025  # Beyond each limit of the share that is held
+USUAL = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,15 @@ def find_intervals(columns: ColumnIndex, options: ColumnOptions) -> IntervalsRol
         return _packed(columns, packed, options) if options.level else None
     pairs = named_pairs(columns.free)
     stated = bool(pairs) and pairs[0].level is not None
+    if pairs and not stated and not options.level and (default := default_level(pairs[0])):
+        pairs = [replace(pairs[0], level=default[1])]
+        return replace(_of_pairs(columns, pairs, options), tool=default[0])
     return _of_pairs(columns, pairs, options) if stated or (pairs and options.level) else None
+
+
+def default_level(pair: Pair) -> tuple[str, float] | None:
+    """Return the tool that writes limits of such names, with the level that it writes unless told otherwise."""
+    return next((found for start, found in DEFAULTS.items() if pair.lower.startswith(start)), None)
 
 
 def named_pairs(names: Iterable[str]) -> list[Pair]:
@@ -92,20 +105,40 @@ def _grouped(names: Iterable[str]) -> dict[tuple[str, str, bool], Sides]:
     return found
 
 
-def missing_level(columns: ColumnIndex, name: str) -> str:
-    """Return the message that the intervals of a file have no level; empty if there are no intervals."""
+def missing_level(columns: ColumnIndex, name: str, held: tuple[int, int] | None) -> str:
+    """Return the message that intervals have no level, with how many of how many targets they hold; "" without them."""
     if packed := _packed_name(columns):
         return f"column {packed!r} holds prediction intervals, but not their levels. Pass --level, such as 0.9,0.95"
     pairs = [pair for pair in named_pairs(columns.free) if pair.level is None]
     if not pairs:
         return ""
-    found = f"columns {pairs[0].lower!r} and {pairs[0].upper!r} hold prediction intervals, but not their level"
-    for start, (tool, level) in DEFAULTS.items():
-        if pairs[0].lower.startswith(start):
-            command = f", as in calcheck {shlex.quote(name)} --level {level:g}" if name else ""
-            return f"{found}. {tool} writes {level:g} unless told otherwise: pass --level {level:g}{command}"
-    command = f"calcheck {shlex.quote(name)} --level 0.9" if name else "--level 0.9"
-    return f"{found}. Pass --level, the share of targets that they should contain: {command} if that is 90 %"
+    level = 0.9 if held is None else usual_level(*held)
+    command = f", as in calcheck {shlex.quote(name)} --level {level:g}" if name else ""
+    return f"{held_text(pairs[0], held)}. If it is {percent(level)}, pass --level {level:g}{command}"
+
+
+def held_text(pair: Pair, held: tuple[int, int] | None) -> str:
+    """Return how many targets intervals hold whose level is not known.
+
+    >>> held_text(Pair("lo", "hi", None), (8, 10))
+    "columns 'lo' and 'hi' hold 80 % (44 to 97 %) of 10 targets; their level is not given"
+    """
+    found = "prediction intervals"
+    if held is not None:
+        inside, n = held
+        low = betaincinv(inside, n - inside + 1, TAIL) if inside else 0.0  # Clopper and Pearson
+        high = betaincinv(inside + 1, n - inside, 1 - TAIL) if inside < n else 1.0
+        found = f"{100 * inside / n:.0f} % ({100 * low:.0f} to {100 * high:.0f} %) of {n:,} targets"
+    return f"columns {pair.lower!r} and {pair.upper!r} hold {found}; their level is not given"
+
+
+def usual_level(inside: int, n: int) -> float:
+    """Return the usual level that is nearest to the share of targets inside intervals.
+
+    >>> usual_level(79, 100)
+    0.8
+    """
+    return min(USUAL, key=lambda level: abs(level - inside / n))
 
 
 def possible_limits(columns: ColumnIndex, name: str) -> str:

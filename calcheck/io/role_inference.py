@@ -367,10 +367,12 @@ def measurement_errors(names: Iterable[str], target: tuple[str, ...]) -> list[st
     return [name for name in names if name.lower() in {word.lower() for word in known}]
 
 
-def missing_predictions(columns: ColumnIndex, options: ColumnOptions, file: str) -> str:
+def missing_predictions(
+    columns: ColumnIndex, options: ColumnOptions, file: str, held: tuple[int, int] | None = None
+) -> str:
     """Return the message that no predictive distributions were found in a file, and what to do."""
     stated = options.names_form or naming_schemes.unclear_spreads(columns.free)
-    special = "" if stated else interval_columns.missing_level(columns, file) or _mixture_columns(columns)
+    special = "" if stated else interval_columns.missing_level(columns, file, held) or _mixture_columns(columns)
     errors = [] if stated or special else [each for each in STANDARD_ERRORS if each in columns.free]
     if not errors:
         limits = "" if stated else interval_columns.possible_limits(columns, file)

@@ -39,6 +39,19 @@ def test_what_is_no_percentage_is_no_share_either(calcheck, preds, level):
     assert calcheck("coverage", preds, "--level", level).refused().endswith(f"between 0 and 1, got {level}\n")
 
 
+def test_intervals_of_an_unknown_level_are_counted_and_judged_by_none(calcheck, tmp_path):
+    limits = {"lower": np.full(100, -1.0), "upper": np.ones(100)}
+    file = write(tmp_path / "conformal.csv", {"y": np.r_[np.zeros(79), np.full(21, 2.0)], **limits})
+    found = calcheck("evaluate", file)
+    assert "hold 79 % (70 to 87 %) of 100 targets; their level is not given" in " ".join(found.out.split())
+    assert "NOT SHOWN" in found.out
+    assert f"calcheck evaluate {file} --level 0.8" in found.out.replace(" \\\n           ", " ")
+    for command in ("check", "report", "recalibrate", "coverage"):
+        assert (
+            f"If it is 80 %, pass --level 0.8, as in calcheck {file} --level 0.8" in calcheck(command, file).refused()
+        )
+
+
 # options
 
 

@@ -463,10 +463,11 @@ def test_numbers_in_names_that_are_no_percentages_are_no_levels(tmp_path):
     ],
     ids=["R", "tidymodels", "Prophet"],
 )
-def test_the_level_that_a_tool_writes_is_proposed_with_the_whole_command(tmp_path, names, level):
+def test_the_level_that_a_tool_writes_by_default_is_used_with_a_note(tmp_path, names, level):
     path = file(tmp_path, Y | dict(zip(names, ([0.0, 1.0], [-1.0, 0.0], [1.0, 3.0]), strict=True)))
-    assert f"pass --level {level}, as in calcheck {path} --level {level}" in refused(path)
-    assert_array_equal(read(path, level=(level,)).predictions().predictive.interval_levels, [level])
+    assert_array_equal(read(path).predictions().predictive.interval_levels, [level])
+    assert [each.code for each in read(path).warnings()] == ["assumed-level"]
+    assert_array_equal(read(path, level=(0.5,)).predictions().predictive.interval_levels, [0.5])
 
 
 @pytest.mark.parametrize(("name", "option"), [("se.fit", "--std se.fit"), ("variance.estimates", "--var variance")])

@@ -35,8 +35,6 @@ def pair(lower, upper, **others):
         ("lo", "hi"),
         ("y_lower", "y_upper"),
         ("y_lo", "y_hi"),
-        ("yhat_lower", "yhat_upper"),
-        ("obs_ci_lower", "obs_ci_upper"),
         ("pi_lower", "pi_upper"),
         ("Lower", "Upper"),
     ],
@@ -44,8 +42,8 @@ def pair(lower, upper, **others):
 def test_pairs_of_limits_are_found_by_name_and_need_their_level(tmp_path, lower, upper):
     path = file(tmp_path, pair(lower, upper))
     message = refused(path)
-    assert f"columns '{lower}' and '{upper}' hold prediction intervals, but not their level" in message
-    assert "--level 0." in message
+    assert f"columns '{lower}' and '{upper}' hold 67 % (9 to 99 %) of 3 targets; their level is not given" in message
+    assert "If it is 68 %, pass --level 0.68" in message
     predictive = read(path, level=(0.9,)).predictions().predictive
     assert_array_equal(predictive.levels, [0.9])
     assert_array_equal(np.concatenate([predictive.lower, predictive.upper], axis=1), np.transpose([LOW, HIGH]))
@@ -118,7 +116,7 @@ def test_limits_of_the_mean_are_not_prediction_intervals(tmp_path):
     predictive = read(path, level=(0.95,)).predictions().predictive
     assert_array_equal(predictive.lower[:, 0], LOW)
     assert_array_equal(predictive.point, [1, 1, 1])
-    assert "statsmodels writes 0.95 unless told otherwise" in refused(path)
+    assert "0.95 is that which statsmodels writes unless told otherwise" in read(path).warnings()[0].text
     assert "'mean_se' may be the uncertainty of the mean alone" in refused(file(tmp_path, Y | others))
 
 

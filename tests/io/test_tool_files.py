@@ -20,7 +20,7 @@ y,mean,std
 """,
     ),
     "statsmodels 0.15.0": (
-        "--level 0.95",
+        "",
         "intervals at 0.95",
         """\
 y,mean,mean_se,mean_ci_lower,mean_ci_upper,obs_ci_lower,obs_ci_upper
