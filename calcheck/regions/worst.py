@@ -283,11 +283,11 @@ def worst_region(
 
 
 def is_searchable(rows: Predictions) -> bool:
-    """Return whether there are inputs, several rows, one target per row, and the whole distribution of each."""
+    """Return whether there are inputs, several rows, one target per row, and a distribution or quantiles of each."""
     predictive = rows.predictive
     if rows.x is None or rows.y is None or predictive is None or rows.repeated or len(rows) < 4 * FEWEST_ROWS:
         return False
-    stated = predictive.quantile_levels is None and predictive.interval_levels is None and predictive.shape_is_known
+    stated = predictive.interval_levels is None and predictive.shape_is_known
     return stated and predictive.targets == 1
 
 

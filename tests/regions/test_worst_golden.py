@@ -5,10 +5,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
 from calcheck.distributions import Gaussian
 from calcheck.distributions.count_families import Poisson
-from calcheck.distributions.quantiles import Quantiles
+from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import Predictions
@@ -19,6 +20,7 @@ from tests.helpers.simulations import band, sets
 
 SETS = sets(80)
 N = 60
+LEVELS = np.arange(1, 10) / 10
 
 
 def scores(rng, n=N, data_sets=3):
@@ -183,23 +185,31 @@ def test_of_many_rows_a_sample_is_searched_that_does_not_depend_on_their_order(m
     assert min(shares(found, x[:, 0] > 0.6)) > 0.85
 
 
-def test_without_the_whole_distribution_there_is_no_search():
+def test_quantiles_have_a_worst_region_and_intervals_have_none():
     x, n = inputs(1), 600
-    levels = np.array([0.1, 0.5, 0.9])
-    stated = Quantiles(levels, np.tile([-1.3, 0, 1.3], (n, 1)))
-    rows = Predictions(y=np.zeros(n), predictive=stated, x=x)
-    assert searched(rows) is None
+    there = x[:, 0] > 0.6
+    y = np.random.default_rng(3).normal(size=n) * np.where(there, 2, 1)
+    rows = Predictions(y=y, predictive=Quantiles(LEVELS, np.tile(norm.ppf(LEVELS), (n, 1))), x=x)
+    found = searched(rows)
+    assert found is not None
+    assert found.direction == "too-narrow"
+    assert min(shares(found, there)) > 0.8
+    stated = Intervals(np.array([0.8]), np.full((n, 1), -1.3), np.full((n, 1), 1.3))
+    assert searched(Predictions(y=y, predictive=stated, x=x)) is None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["normal", "counts"])
+@pytest.mark.parametrize("family", ["normal", "counts", "quantiles"])
 def test_right_models_have_a_worst_region_as_often_as_promised(family):
     count = 0
     for seed in range(SETS):
         rng = np.random.default_rng(seed)
         x = np.round(rng.normal(size=(100, 2)), 1)
-        predictive = Gaussian(x[:, 0], np.exp(x[:, 1])) if family == "normal" else Poisson(np.exp(x[:, 0]))
-        rows = Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive, x=x, has_embedding=False)
+        predictive = Poisson(np.exp(x[:, 0])) if family == "counts" else Gaussian(x[:, 0], np.exp(x[:, 1]))
+        y = predictive.sample(rng, 1)[:, 0]
+        if family == "quantiles":
+            predictive = Quantiles(LEVELS, norm.ppf(LEVELS, x[:, :1], np.exp(x[:, 1:])))
+        rows = Predictions(y=y, predictive=predictive, x=x, has_embedding=False)
         count += searched(rows, seed, replicates=19) is not None
     low, high = band(SETS, 0.05)
     assert low <= count <= high
