@@ -293,6 +293,10 @@ class Source(ABC):
         """Return the columns without a role that may hold the standard deviations of measurement errors."""
         return []
 
+    def groups(self) -> Mapping[str, AnyArray]:
+        """Return the columns without a role that have few different texts or whole numbers, (n,) each."""
+        return {}
+
     def warnings(self) -> tuple[Message, ...]:
         """Return warnings about changes that were made to the data while reading."""
         return ()
@@ -339,6 +343,9 @@ class MappedSource(DerivedSource):
     """A source with a function applied to the rows of its origin."""
 
     function: Callable[[Predictions], Predictions]  # Returns the new rows of a batch, in the same order
+
+    def groups(self) -> Mapping[str, AnyArray]:
+        return self.origin.groups()
 
     def batches(self) -> Iterator[Predictions]:
         return map(self.function, self.origin.batches())

@@ -1,7 +1,7 @@
 """The causes that are looked for: each with mended predictions or targets, in words, and as an edit of the file."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -10,7 +10,7 @@ from calcheck.causes import fits
 from calcheck.causes.fits import Fit, Scored
 from calcheck.distributions import Samples
 from calcheck.predictions import Predictions
-from calcheck.typing import Mask, Values
+from calcheck.typing import AnyArray, Mask, Values
 
 Form = str  # What the file states about the size of the uncertainties: "std", "var", or another
 LARGEST = 50.0  # Maximum logarithm whose exponential is tried
@@ -34,6 +34,8 @@ TEMPERATURES = {
 SHIFTS = (1, -1, 2, -2)
 SURPLUS_OF_DRAWS = 5.0  # Where the spread of few draws is uneven by chance
 LEAST_OF_NOISE, LEAST_OF_TAILS, LEAST_OF_REGION = 0.85, 0.75, 0.7  # Shares of the fault that these must explain
+FEWEST_OF_GROUP, MOST_GROUPS = 15, 100  # Minimum number of rows of a group and of the others; most groups to try
+TRAINED = 0.3  # Maximum factor of the errors of a group that was trained on
 CONSTANT = 0.005  # Maximum std of the logarithm of a std that is constant
 TIES = 1.6  # Least ratio of targets at a limit to those of the next value
 EXTREME_MEMBER = 1.5  # Minimum squared distance of a member that is stuck, relative to that of the others
@@ -90,7 +92,7 @@ class Case:
     observed: bool = False  # Whether options say how targets were observed
     region: str = ""  # The worst region in words
     inside: Mask | None = None  # Which rows are in it
-    names: tuple[str, ...] = ()  # Of the inputs
+    groups: Mapping[str, AnyArray] = field(default_factory=dict)  # Columns of few different texts, (n,) each
     step: int = 1  # Rows of each time
 
     @cached_property
@@ -117,7 +119,7 @@ class Case:
 def candidates(case: Case) -> Iterator[Candidate]:
     """Yield the causes that can be tried on predictions."""
     placed = np.ptp(case.scored.center) > 0  # else the file has errors only
-    for make in (_spreads, *((_scales, _units, _orders) if placed else ()), _members, _observed, _others):
+    for make in (_spreads, *((_scales, _units, _orders) if placed else ()), _members, _observed, _groups, _others):
         yield from make(case)
 
 
@@ -227,7 +229,7 @@ def _orders(case: Case) -> Iterator[Candidate]:
         yield Candidate("shifted-rows", text, fit, edit, surplus=1.0)
     fit = fits.as_stated(case.scored.with_targets(y[::-1]))
     yield Candidate("reversed-rows", "targets are in reverse order", fit, "f[{y}] = f[{y}].to_numpy()[::-1]")
-    text = "targets and predictions are of different rows"
+    text = "targets and predictions are of different rows, to be joined by a key"
     yield Candidate("shuffled-rows", text, fits.shuffled(case.scored), surplus=2.0)
 
 
@@ -297,10 +299,32 @@ def _is_constant(case: Case) -> bool:
     return bool(np.std(np.log(spread)) <= max(CONSTANT, noise))
 
 
+def _groups(case: Case) -> Iterator[Candidate]:
+    """Yield each group that may explain the fault; one whose errors are far too small was trained on."""
+    every = [(name, values, *np.unique(values, return_counts=True)) for name, values in case.groups.items()]
+    tried = [
+        (name, str(value), values == value)
+        for name, values, found, counts in every
+        for value in found[(counts >= FEWEST_OF_GROUP) & (len(values) - counts >= FEWEST_OF_GROUP)]
+    ]
+    surplus = 2.0 + float(np.log(max(len(tried), 1)))
+    for name, value, inside in tried[:MOST_GROUPS]:
+        shift, factor = fits.shift_and_factor(case.scored, inside)
+        where, rows, fit = f"{name}={value}", f"{inside.sum():,} rows", fits.piecewise(case.scored, inside)
+        if factor < TRAINED:
+            text = f"rows with {where} ({rows}) were trained on: errors are ×{factor:.2g}"
+            yield Candidate("training-rows", text, fit, options=("--filter", f"{name}!={value}"), surplus=surplus)
+        else:
+            size = f", targets {shift:+.2g} std off" if abs(shift) > 2 * factor / np.sqrt(inside.sum()) else ""
+            text = f"one group explains it: {where} ({rows}), errors ×{factor:.2g}{size}"
+            options, least = ("--by", name), LEAST_OF_REGION
+            yield Candidate("one-group", text, fit, "", options, is_corrected=True, least=least, surplus=surplus)
+
+
 def _others(case: Case) -> Iterator[Candidate]:
     """Yield training rows, heavy tails, a constant std, and an input or a region that explains the fault."""
     scored = case.scored
-    text = f"part of the rows were trained on: their errors are far too small{_repeated_inputs(case)}"
+    text = f"part of the rows were trained on, with far too small errors; evaluate others{_repeated_inputs(case)}"
     yield Candidate("training-rows", text, fits.partly_trained(scored), surplus=2.0)
     freedom = fits.freedom_of(scored)
     text = f"errors have heavier tails, as Student's t with {freedom:g} degrees of freedom"

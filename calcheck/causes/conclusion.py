@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from calcheck.causes.candidates import Candidate, Case
 from calcheck.causes.search import find_causes
+from calcheck.execution.run import RowDependence
+from calcheck.options import options_of
 from calcheck.predictions import Predictions
 from calcheck.reports import Input, Report
 from calcheck.reports.conclusion import Cause
@@ -22,11 +24,15 @@ OBSERVED = ("--target-std", "--clip", "--rounded")
 
 
 def with_causes(
-    report: Report, rows: Predictions, names: Sequence[str], inside: Mask | None, time: str | None = None
+    report: Report,
+    rows: Predictions,
+    inside: Mask | None,
+    dependence: RowDependence,
+    groups: Callable[[], Mapping[str, AnyArray]] = dict,
 ) -> Report:
     """Return a report with the plausible causes of a no.
 
-    ``inside`` are the rows of the worst region of the inputs, and ``time`` is the column of times.
+    ``inside`` are the rows of the worst region of the inputs, and ``groups`` reads columns of few different texts.
     """
     found = report.conclusion
     if found is None or found.answer != "no" or rows.y is None or rows.y.ndim > 1:
@@ -43,14 +49,20 @@ def with_causes(
         any(flag in report.input.options for flag in OBSERVED),
         region="" if report.region is None else report.region.where,
         inside=inside if chosen is None or inside is None else inside[chosen],
-        names=rows.columns_of(names),
-        step=1 if time is None else rows_of_step(rows.columns[time]),
+        groups={name: each if chosen is None else each[chosen] for name, each in groups().items()},
+        step=1 if dependence.time is None else rows_of_step(rows.columns[dependence.time]),
     )
+    stated = [
+        word
+        for each in options_of(RowDependence)
+        if (value := getattr(dependence, each.field)) is not None
+        for word in (each.flag, each.text(value))
+    ]
     causes = tuple(
         Cause(
             cause=each.candidate.name,
             text=each.candidate.text,
-            command=command_of(each.candidate, report.input),
+            command=command_of(each.candidate, report.input, stated),
             explained=float(min(max(each.explained, 0.0), 1.0)),
         )
         for each in find_causes(case, seed=int(report.settings.get("seed") or 0))
@@ -107,15 +119,15 @@ def spread_column(read: Input) -> str:
     return next((text.removeprefix("scale=") for text in read.options if text.startswith("scale=")), "")
 
 
-def command_of(cause: Candidate, read: Input) -> str:
-    """Return the command that undoes a cause in the file that was read; empty if none does."""
+def command_of(cause: Candidate, read: Input, dependence: Sequence[str] = ()) -> str:
+    """Return the command that undoes a cause in the file that was read, given options about rows; else empty."""
     files = [each for each in read.files if each.role == "predictions"]
     several = "," in column_of(read, "--target") and not column_of(read, "--only")
     if len(files) != 1 or files[0].files != 1 or files[0].path == "-" or several:
         return ""
-    path, options = files[0].path, list(read.options)
+    path, options = files[0].path, [*read.options, *dependence]
     if cause.is_corrected:
-        return shlex.join(["calcheck", "recalibrate", path, *options])
+        return shlex.join(["calcheck", "recalibrate", path, *options, *cause.options])
     if cause.options and cause.options[0] not in SPREADS:
         return shlex.join(["calcheck", "evaluate", path, *options, *cause.options])
     if cause.options and (given := next((each for each in SPREADS if each in options), "")):

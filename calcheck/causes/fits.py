@@ -286,6 +286,11 @@ def piecewise(scored: Scored, inside: Mask) -> Fit:
     return fit
 
 
+def shift_and_factor(scored: Scored, inside: Mask) -> tuple[float, float]:
+    """Return the shift and the factor of the normal scores of some rows."""
+    return _location_scale(scored.evaluate()[0][inside], NORMAL, shift=True, scale=True)
+
+
 def clipped(scored: Scored, low: float | None, high: float | None, resolution: float) -> Fit:
     """Return the fit with targets that are clipped at limits; those at limits are known to a resolution."""
     r, slope = scored.evaluate()

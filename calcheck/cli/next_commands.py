@@ -29,6 +29,7 @@ OUTPUT = re.compile(
     r"(?i)err|resid|uncert|uct|std|sigma|var|pred|lower|upper|quantile|prob|count|rate|^(lo|hi|q)[\\W_\\d]*$"
 )  # Names of columns that are rather outputs of a model than its inputs
 HINT = re.compile(r"pass (--(?:target-std|clip|rounded)) ([^\s;]+)")  # How targets were observed, in a notice
+OF_ROWS, NOISE = ("shuffled-rows", "training-rows"), "noise-left-out"  # Causes after which a correction is wrong; right
 SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
 MOST = 3  # maximum number of commands
 LABELS = 50  # number of new rows to suggest for labels
@@ -140,7 +141,7 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     yield from _when(conclusion)
     known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
     yield from ((name, []) for name in known[:1])
-    if (faults or "inputs" in wrong) and _shows_a_scale(report, source):
+    if (faults or "inputs" in wrong) and not _is_undone(conclusion) and _shows_a_scale(report, source):
         yield "recalibrate", []
     if inputs_effect is not None and inputs_effect.value is None and not report.input.layout:
         inputs = _inputs(source)
@@ -224,6 +225,14 @@ def _shows_a_scale(report: Report, source: FileSource) -> bool:
     except DataError:
         return False
     return True
+
+
+def _is_undone(conclusion: Conclusion) -> bool:
+    """Return whether the most likely cause is to be undone before predictions are corrected."""
+    return any(
+        each.cause in OF_ROWS or (each.command and "recalibrate" not in each.command and each.cause != NOISE)
+        for each in conclusion.causes[:1]
+    )
 
 
 def _is_shown(effect: Effect) -> bool:

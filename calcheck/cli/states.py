@@ -55,6 +55,7 @@ def stream_metrics(
     command: bool = False,
 ) -> Report:
     """Return the report of streamed metrics: that of a ``command``, or with ``--settings-from`` those of its state."""
+    from calcheck.causes.conclusion import MOST_ROWS, with_causes
     from calcheck.storage.atomic_write import exclusive
     from calcheck.streaming.state import accumulate, read_state, report_from_state, write_state
 
@@ -85,6 +86,8 @@ def stream_metrics(
                 state = accumulate(source, metrics, running, like=like, answer=answer)
             state.warnings += (Message("streamed", reason),) if reason else ()
             report = report_from_state(state, run, answer=answer)
+            if report.conclusion is not None and report.conclusion.answer == "no":
+                report = with_causes(report, source.beginning(MOST_ROWS), None, run.dependence)
         if strict:
             inputs_and_outputs.require_nothing_skipped(report, source)
         if options.save_state:

@@ -49,6 +49,11 @@ class ReadLimits:
     partition_bytes: int = 1 << 26
 
 
+def is_date(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds dates or times."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
 def is_vector(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds a vector per row (lists written as text are not detected)."""
     return (

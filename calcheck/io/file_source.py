@@ -1,7 +1,7 @@
 """A source of predictions in files."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -20,6 +20,7 @@ from calcheck.io.arrow_columns import (
     first_label,
     is_absent,
     is_complete,
+    is_date,
     is_number,
     is_scalar,
     is_text,
@@ -38,6 +39,7 @@ from calcheck.io.naming_schemes import LONG, NESTED, ColumnIndex, Nested, forms_
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
 from calcheck.predictions import HasInfo, Predictions, Source, first_rows
 from calcheck.reports import FileRole, Input, InputFile
+from calcheck.typing import AnyArray
 
 MAX_COLUMNS = 3  # Maximum columns to try
 MAX_CATEGORIES = 30  # Maximum number of different texts in a column of inputs
@@ -185,11 +187,17 @@ class FileSource(Source):
 
     def _values_of(self, column: str) -> pa.ChunkedArray:
         """Return one column of the rows that pass the filters, as text."""
-        chunks, filters = [], self.layout.filters
-        for batch in read_batches(self.file, self.table, list(dict.fromkeys([column, *filters.columns]))):
+        return self._texts_of([column])[column]
+
+    def _texts_of(self, columns: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+        """Return columns of the rows that pass the filters, as text."""
+        chunks, filters = {name: list[pa.Array]() for name in columns}, self.layout.filters
+        for batch in read_batches(self.file, self.table, list(dict.fromkeys([*columns, *filters.columns]))):
             mask = filters.mask(batch)
-            chunks += key_text(batch[column] if mask is None else batch.filter(pa.array(mask))[column]).chunks
-        return pa.chunked_array(chunks, pa.string())
+            rows = batch if mask is None else batch.filter(pa.array(mask))
+            for name in columns:
+                chunks[name] += key_text(rows[name]).chunks
+        return {name: pa.chunked_array(each, pa.string()) for name, each in chunks.items()}
 
     @property
     def models(self) -> list[str]:
@@ -504,7 +512,16 @@ class FileSource(Source):
     def date_columns(self) -> list[str]:
         """Return the columns of dates without a role."""
         fields = [field for field in self.table.schema if field.name not in self.used_columns()]
-        return [each.name for each in fields if pa.types.is_date(each.type) or pa.types.is_timestamp(each.type)]
+        return [each.name for each in fields if is_date(each.type)]
+
+    def groups(self) -> Mapping[str, AnyArray]:
+        used, schema = self.used_columns(), self.table.schema
+        kinds = {name: schema.field(name).type for name in self.roles.narrow if name not in used}
+        names = [name for name, kind in kinds.items() if not pa.types.is_floating(kind) and not is_date(kind)]
+        rows, found = self.rows_in_memory(), self._texts_of(names) if names else {}
+        few = [name for name, values in found.items() if 1 < len(values.unique()) <= MAX_CATEGORIES]
+        is_whole = rows is not None and all(len(found[name]) == len(rows) for name in few)  # none was dropped
+        return {name: np.array(found[name].to_pylist(), dtype=str) for name in few} if is_whole else {}
 
     def without_gaps(self, names: Sequence[str]) -> list[str]:
         """Return those of some columns that have a value, and a finite number, in all rows that pass the filters."""

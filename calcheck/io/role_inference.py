@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError, listed_columns, named_some, with_suggestion
 from calcheck.io import column_roles, interval_columns, naming_schemes, parameter_columns
-from calcheck.io.arrow_columns import is_scalar, is_text, is_vector
+from calcheck.io.arrow_columns import is_date, is_scalar, is_text, is_vector
 from calcheck.io.column_names import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
 from calcheck.io.column_roles import Distributions
 from calcheck.io.filters import require_one
@@ -46,9 +46,8 @@ def grouping_columns(schema: pa.Schema) -> list[str]:
     """Return the columns of a file whose rows may depend on each other: of times, and of keys that may repeat."""
     found = []
     for field in schema:
-        is_date = pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)
         is_key = is_text(field.type) or pa.types.is_integer(field.type)
-        if grouping_of(field.name, is_date=is_date, is_key=is_key) is not None:
+        if grouping_of(field.name, is_date=is_date(field.type), is_key=is_key) is not None:
             found.append(field.name)
     return found
 

@@ -8,7 +8,8 @@ and prints a table: in how many sets the answer is NO, in how many the planted c
 named at all, the others that are named first, and the median share of the fault that the first one explains. Of right
 models, of those whose std is off by a plain factor, and of biased ones, it counts sets in which any cause is named.
 Noise that is left out and an uneven std count as one where both are named, since few rows cannot tell them apart.
-``--direct`` looks for causes whatever the answer is, which is faster and stricter; it knows no regions.
+``--direct`` looks for causes whatever the answer is, which is faster and stricter; it knows no regions. All rows
+have two columns of groups.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from calcheck.execution.run import Run
 from calcheck.predictions import InMemory, Predictions
 
 ROWS, MEMBERS, REPLICATES = 300, 20, 199
+GROUPS = {"kind": 5, "part": 2}  # Numbers of groups, by column
 UNEVEN = 0.4  # Standard deviation of errors of the logarithm of the std
 NINE = np.arange(1, 10) / 10
 NONE = ("right", "factor 1.3", "factor 0.8", "bias")
@@ -70,6 +72,8 @@ OTHERS = (
     "heavy-tails",
     "constant-std",
     "one-region",
+    "one-group",
+    "training-rows by group",
     "uneven-std",
 )
 CAUSES = {
@@ -85,7 +89,9 @@ def planted(kind, cause, rng, n=ROWS):
     if kind == "counts":
         return counts(cause, rng, n)
     x, mean, std = stated(cause, rng, n)
-    y = mean + true_std(cause, x, std) * errors(cause, rng, n)
+    own = rng.spawn(1)[0]
+    groups = {name: own.integers(0, count, n).astype(str) for name, count in GROUPS.items()}
+    y = mean + in_group(cause, groups) * true_std(cause, x, std) * errors(cause, rng, n)
     if cause == "standardized-prediction":
         middle, width = y.mean() + 0.1, 1.03 * y.std()
         mean, std = (mean - middle) / width, std / width
@@ -96,7 +102,7 @@ def planted(kind, cause, rng, n=ROWS):
     factor = float(cause.split()[1]) if cause.startswith("factor") else 1.0
     predictive = distributions(kind, cause, mean, factor * std, rng)
     with_inputs = cause in {"constant-std", "one-region"}
-    return Predictions(y=y, predictive=predictive, x=x if with_inputs else None, has_embedding=False)
+    return Predictions(y=y, predictive=predictive, x=x if with_inputs else None, has_embedding=False, columns=groups)
 
 
 def stated(cause, rng, n):
@@ -117,6 +123,12 @@ def true_std(cause, x, std):
     if cause == "one-region":
         return np.where(x[:, 0] > 0.5, 2, 1) * std
     return np.hypot(std, 0.8) if cause == "noise-left-out" else std
+
+
+def in_group(cause, groups):
+    """Return the factors of the errors of one of five groups, and of one of two that was trained on."""
+    name, factor = {"one-group": ("kind", 2), "training-rows by group": ("part", 0.05)}.get(cause, ("kind", 1))
+    return np.where(groups[name] == "0", factor, 1)
 
 
 def errors(cause, rng, n):
@@ -155,16 +167,23 @@ def counts(cause, rng, n):
     return Predictions(y=y.astype(float), predictive=predictive)
 
 
+class Grouped(InMemory):
+    """Rows whose columns form groups."""
+
+    def groups(self):
+        return self.rows.columns
+
+
 def told(rows, seed=0):
     """Return the answer and its causes."""
     run = Run(seed=seed, resamples=0, replicates=REPLICATES)
-    found = evaluate(InMemory(rows), [], run=run, answer=Answer(), places=lambda *_: None).conclusion
+    found = evaluate(Grouped(rows), [], run=run, answer=Answer(), places=lambda *_: None).conclusion
     return found.answer, [(each.cause, each.explained) for each in found.causes]
 
 
 def looked_for(kind, rows, seed):
     """Return the causes whatever the answer is."""
-    case = Case(rows, "std" if kind == "gaussian" else "other")
+    case = Case(rows, "std" if kind == "gaussian" else "other", groups=rows.columns)
     return "", [(each.candidate.name, each.explained) for each in find_causes(case, seed=seed)]
 
 

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,6 @@ from calcheck.distributions import Gaussian, Quantiles
 from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
 from calcheck.reports.conclusion import Cause
-from calcheck.statistics.curves import RowIntervals
 from calcheck.studies.page.picture import cause_picture
 from tests.benchmarks import causes as benchmark
 
@@ -33,7 +31,8 @@ def rows_with(cause, kind="gaussian", seed=0):
 
 
 def named(kind, rows):
-    return [each.candidate.name for each in find_causes(Case(rows, "std" if kind == "gaussian" else "other"))]
+    case = Case(rows, "std" if kind == "gaussian" else "other", groups=rows.columns)
+    return [each.candidate.name for each in find_causes(case)]
 
 
 def test_normal_scores_are_linear_between_quantiles_and_beyond():
@@ -87,6 +86,7 @@ PLANTED = [
     ("gaussian", "half-width-as-std 2"),
     ("gaussian", "training-rows"),
     ("gaussian", "constant-std"),
+    ("gaussian", "one-group"),
     ("members", "stuck-member"),
     ("members", "shuffled-rows"),
     ("members", "spread-of-mean"),
@@ -195,6 +195,30 @@ def test_the_command_reads_what_was_read(calcheck, tmp_path, monkeypatch):
     assert (cause["cause"], cause["command"]) == ("half-width-as-std", "")
 
 
+def test_a_group_is_a_cause_and_its_command_reads_the_others_or_corrects_it(calcheck, tmp_path, monkeypatch):
+    rows = rows_with("training-rows by group")
+    name = written(tmp_path, rows, monkeypatch, rows.columns)
+    found = json.loads(calcheck(name, "--block", "1", *FEW).out)["conclusion"]
+    first = found["causes"][0]
+    assert first["text"].startswith("rows with part=0 (")
+    assert first["command"].endswith("--block 1 --filter 'part!=0'")
+    assert not any("recalibrate" in each for each in found["next"])
+    after = json.loads(calcheck(*shlex.split(first["command"])[1:], *FEW).out)["conclusion"]
+    assert after["answer"] != "no"
+    rows = rows_with("one-group", seed=1)
+    name = written(tmp_path, rows, monkeypatch, rows.columns)
+    first = json.loads(calcheck(name, *FEW).out)["conclusion"]["causes"][0]
+    assert first["text"].startswith("one group explains it: kind=0 (")
+    assert first["command"].endswith(" --by kind")
+    assert "kind=0" in calcheck(*shlex.split(first["command"])[1:]).out
+
+
+def test_rows_in_batches_have_causes(calcheck, tmp_path, monkeypatch):
+    name = written(tmp_path, rows_with("half-width-as-std 2"), monkeypatch)
+    few = ("--metrics", "zms", "--no-bootstrap", "--format", "json", "--save-state", "state.cal")
+    assert json.loads(calcheck(name, *few).out)["conclusion"]["causes"][0]["cause"] == "half-width-as-std"
+
+
 def test_the_first_screen_names_the_cause_and_its_command_within_24_lines(calcheck, tmp_path, monkeypatch):
     name = written(tmp_path, rows_with("half-width-as-std 2"), monkeypatch)
     monkeypatch.setenv("COLUMNS", "80")
@@ -221,14 +245,35 @@ def test_the_picture_of_another_reading_of_the_std_has_its_line_through_the_erro
     """With variances of 4 to 100 read as std, errors have sizes of 2 to 10."""
     variance = np.repeat(np.linspace(4, 100, 20), 30)
     error = np.sqrt(variance) * np.tile(norm.ppf((np.arange(30) + 0.5) / 30), 20)
-    wide = norm.ppf(0.95) * variance
-    shown = RowIntervals(np.zeros(600), -wide, wide, 0.9, 600, y=error)
-    cause = Cause(cause="variance-as-std", text="the std is a variance", command="", explained=1.0)
-    stated, line, points = cause_picture(cause, shown).panels[0].marks
+    cause = cause_of("variance-as-std", "the std is a variance")
+    stated, line, points = drawn(cause, Predictions(y=error, predictive=Gaussian(np.zeros(600), variance)))
     np.testing.assert_allclose(points.x, stated.y)
     np.testing.assert_allclose(np.square(line.y), stated.y)
     np.testing.assert_allclose(points.y, line.y, rtol=0.1)
-    assert cause_picture(replace(cause, cause="shifted-rows"), shown) is None
+
+
+def test_pictures_of_causes_show_where_the_rows_differ():
+    """Targets one row below have their peak at 1, logs lie on a logarithm, and member 8 is far from the others."""
+    _, line = drawn(cause_of("shifted-rows", "targets are 1 row below their predictions"), rows_with("shifted-rows 1"))
+    assert line.x[int(np.argmax(line.y))] == 1
+    points, line = drawn(cause_of("log-target"), rows_with("log-target"))
+    np.testing.assert_allclose(line.y, np.log(points.x))
+    (points,) = drawn(cause_of("stuck-member"), rows_with("stuck-member", "members"))
+    assert points.x[int(np.argmax(points.y))] == 8
+    bars, line = drawn(cause_of("training-rows"), rows_with("training-rows"))
+    small = np.array(bars.stop) < 0.1
+    assert np.sum(np.array(bars.high)[small]) > 0.4
+    assert np.sum(np.array(line.y)[small]) < 0.1
+    assert cause_picture(cause_of("heavy-tails"), rows_with("right")) is None
+
+
+def cause_of(name, text=""):
+    return Cause(cause=name, text=text, command="", explained=1.0)
+
+
+def drawn(cause, rows):
+    """Return the marks of the picture of a cause."""
+    return cause_picture(cause, rows).panels[0].marks
 
 
 def test_python_names_causes_of_arrays_without_a_command():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from calcheck.charts.picture import PERFECT
+from calcheck.charts.picture import PERFECT, Picture
 from calcheck.conclusion.decision import Estimate, is_inside
 from calcheck.core.text import percent
 from calcheck.errors import DataError
@@ -174,6 +174,7 @@ class ModelReport:
     no_map: str = ""  # Why there is no map, and no groups
     groups: tuple[maps.ColumnGroups, ...] = ()  # Groups by columns of categories
     predictions: RowIntervals | None = None  # Intervals of some rows
+    cause: Picture | None = None  # Of the most likely cause of a no
     worst: Sequence[dict[str, Any]] = ()  # Rows with the largest errors for their uncertainties
     recalibration: tuple[page.PageBlock, ...] = ()  # A correction that was fitted to other rows, with its report
     new: NewRowsShown | None = None  # New rows, for which there is an answer, too
@@ -255,10 +256,8 @@ def _answer(model: ModelReport) -> Iterator[page.PageBlock]:
         (*(() if picture is None else (page.Figure(replace(picture, title=""), width=page.MAP_WIDTH),)), rest)
     )
     yield documents.Details(tuple((topic, cell.text) for topic, cell in told.effects if topic != "where"))
-    for cause in report.conclusion.causes[:1]:
-        shown = None if model.predictions is None else cause_picture(cause, model.predictions)
-        if shown is not None:
-            yield page.Figure(shown, width=page.MAP_WIDTH)
+    if model.cause is not None:
+        yield page.Figure(model.cause, width=page.MAP_WIDTH)
 
 
 def _metrics(model: ModelReport) -> Iterator[documents.Block]:
@@ -422,6 +421,7 @@ def model_report(
     x, y = maps.named_variables(rows, plot_by) if plot_by else maps.default_variables(rows, inputs, inside)
     independent = not report.has_dependent_rows
     level = next((each.options["level"] for each in report.results if each.metric == "coverage"), None)
+    causes = () if report.conclusion is None else report.conclusion.causes[:1]
     local: dict[str, Values] = {}  # Local factors and shifts of rows along their inputs, (n,) each
     for metric in (METRICS["local-scale"](), METRICS["local-bias"]()):
         if rows.x is not None and not inapplicable_reason(type(metric), rows):
@@ -435,6 +435,7 @@ def model_report(
         new=evaluated.new and _shown(*evaluated.new, rows, inputs, x, y),
         groups=maps.column_groups(rows, run, without=used, level=level, independent=independent),
         predictions=row_intervals(rows, Coverage(level).level_of(rows.predictive), inputs=inputs, size=FEW_ROWS),
+        cause=next((cause_picture(each, rows) for each in causes), None),
         worst=evaluated.worst(run),
     )
 

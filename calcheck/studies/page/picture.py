@@ -1,14 +1,18 @@
 """Pictures of a page: intervals of rows, maps and groups with the limits of right models."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr
 
-from calcheck.causes.candidates import READINGS
+from calcheck.causes.candidates import HALF_WIDTHS, LOGARITHMS, READINGS
+from calcheck.causes.fits import Scored
 from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Intervals, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.core.text import percent
+from calcheck.distributions import Samples
+from calcheck.predictions import Predictions
 from calcheck.regions import maps
 from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, RegionMap, histogram_limits, quantities
 from calcheck.render.metric_pictures import CLEAR, outline
@@ -23,6 +27,8 @@ OUTER = 0.005  # Share of new rows on each side that a map need not reach
 DISTANCE_BINS = 16
 HALF = 0.5
 STD_BINS, MEDIAN = 10, 0.6745  # Points of sizes of errors; median of the absolute value of normal numbers
+MOST_SHIFT, SIZE_BINS = 5, 30  # Rows at least; bins of the sizes of errors
+NEAR_LINE = "Points near the line of the cause speak for it."
 Y = Axis("y")
 
 
@@ -62,23 +68,92 @@ def _intervals(shown: RowIntervals, x: Values, axis: Axis, name: str, title: str
     return Panel((predicted, *observed), axis, Y, title)
 
 
-def cause_picture(cause: Cause, shown: RowIntervals) -> Picture | None:
-    """Return the sizes of errors by predicted std, beside those stated and those of a cause; None for other causes."""
-    read = READINGS.get(cause.cause)
-    std = shown.half_width / float(ndtri((1 + shown.level) / 2))
-    if read is None or shown.y is None or not (std > 0).all() or len(std) < STD_BINS:
+def cause_picture(cause: Cause, rows: Predictions) -> Picture | None:
+    """Return the picture that shows a cause in the rows; None for causes without one."""
+    draw = next((draw for names, draw in CAUSE_PICTURES.items() if cause.cause.startswith(names)), None)
+    with np.errstate(all="ignore"):
+        found = None if draw is None or len(rows) < STD_BINS else draw(cause, rows)
+    if found is None:
+        return None
+    title = f"Plausible cause: {cause.text}"
+    panel, expected = found
+    return Picture((panel,), title, expected, f"{title}. {expected}")
+
+
+def _sizes(cause: Cause, rows: Predictions) -> tuple[Panel, str] | None:
+    """Return the sizes of errors by predicted std, beside those stated and those of a cause."""
+    scored = Scored.from_rows(rows)
+    std, error = scored.spread, scored.y - scored.center
+    width = next((width for width, text in HALF_WIDTHS.items() if text == cause.text), None)
+    if (read := READINGS.get(cause.cause)) is None and width is None:
         return None
     parts = np.array_split(np.argsort(std), STD_BINS)
     middle = np.array([np.exp(np.mean(np.log(std[part]))) for part in parts])
-    sizes = [float(np.median(np.abs(shown.errors[part]))) / MEDIAN for part in parts]
+    sizes = [float(np.median(np.abs(error[part]))) / MEDIAN for part in parts]
+    true = middle / width if read is None else read.std(middle)
     marks = (
         Line(middle.tolist(), middle.tolist(), "as stated", dashed=True),
-        Line(middle.tolist(), read.std(middle).tolist(), f"if {cause.text}"),
+        Line(middle.tolist(), np.asarray(true).tolist(), f"if {cause.text}"),
         Points(middle.tolist(), sizes, "observed: median error / 0.6745"),
     )
     axes = Axis("predicted std [y]", log=True), Axis("size of errors [y]", log=True)
-    title = f"Plausible cause: {cause.text}"
-    return Picture((Panel(marks, *axes),), title, "Points near the line of the cause speak for it.", f"{title}.")
+    return Panel(marks, *axes), NEAR_LINE
+
+
+def _targets(cause: Cause, rows: Predictions) -> tuple[Panel, str]:
+    """Return targets by predictions, beside equal ones and, for logarithms, those of the cause."""
+    scored = Scored.from_rows(rows)
+    order = np.argsort(scored.center)[np.unique(np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(np.intp))]
+    x, y = scored.center[order], scored.y[order]
+    log, exp, _ = LOGARITHMS.get(cause.cause.partition("-")[0], (None, None, ""))
+    change = log if cause.cause.endswith("target") else exp
+    line = Line(x.tolist(), x.tolist(), "as stated", dashed=True)
+    line = line if change is None else Line(x.tolist(), change(x).tolist(), f"if {cause.text}")
+    expected = "Targets of a right model are near the line." if change is None else NEAR_LINE
+    return Panel((Points(x.tolist(), y.tolist(), OBSERVED_TARGETS), line), Axis("prediction [y]"), Y), expected
+
+
+def _shifts(cause: Cause, rows: Predictions) -> tuple[Panel, str]:
+    """Return the correlation of targets with the predictions of rows before and after."""
+    scored = Scored.from_rows(rows)
+    told = [int(each.replace(",", "")) for each in re.findall(r"([\d,]+) row", cause.text)]
+    shifts = range(-max(MOST_SHIFT, *told), max(MOST_SHIFT, *told) + 1)
+    found = [float(np.corrcoef(np.roll(scored.y, -each), scored.center)[0, 1]) for each in shifts]
+    axis = Axis("rows by which targets are below predictions")
+    marks = (Rule(x=0.0), Line([float(each) for each in shifts], found, "correlation with the prediction"))
+    return Panel(marks, axis, Axis("correlation")), "A right model has its peak at 0."
+
+
+def _small_errors(cause: Cause, rows: Predictions) -> tuple[Panel, str]:  # noqa: ARG001 - as for other causes
+    """Return how many errors have each size, in predicted standard deviations."""
+    size = np.log10(np.maximum(np.abs(Scored.from_rows(rows).evaluate()[0]), 1e-4))
+    edges = np.linspace(-4, max(1.0, float(size.max())), SIZE_BINS + 1)
+    share, start, stop = np.histogram(size, edges)[0] / len(size), 10 ** edges[:-1], 10 ** edges[1:]
+    right = (2 * np.diff(ndtr(10**edges))).tolist()
+    bars = Bars(start.tolist(), stop.tolist(), [0.0] * len(share), share.tolist(), "observed")
+    line = Line(np.sqrt(start * stop).tolist(), right, "right model", dashed=True)
+    axis = Axis("size of the error [predicted std]", log=True)
+    return Panel((bars, line), axis, Axis("share of rows")), "Rows far to the left of the line were known to the model."
+
+
+def _distances(cause: Cause, rows: Predictions) -> tuple[Panel, str] | None:  # noqa: ARG001 - as for other causes
+    """Return the distance of each member of an ensemble from the mean of the others."""
+    predictive = rows.distributions()
+    if not isinstance(predictive, Samples):
+        return None
+    draws, m = predictive.draws, predictive.n_draws
+    away = np.sqrt(np.mean((draws - (draws.sum(axis=1, keepdims=True) - draws) / (m - 1)) ** 2, axis=0))
+    points = Points(list(range(1, m + 1)), away.tolist(), "root mean square over the rows")
+    return Panel((points,), Axis("member"), Axis("distance from the others [y]")), "Members of a right model are alike."
+
+
+CAUSE_PICTURES: dict[tuple[str, ...], Callable[[Cause, Predictions], tuple[Panel, str] | None]] = {
+    (*READINGS, "half-width"): _sizes,
+    (*LOGARITHMS, "standardized", "other-unit", "clipped", "shuffled"): _targets,
+    ("shifted",): _shifts,
+    ("training",): _small_errors,
+    ("stuck",): _distances,
+}  # What shows causes in the rows, by the beginnings of their names
 
 
 def map_picture(found: RegionMap) -> Picture:
