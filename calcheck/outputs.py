@@ -25,7 +25,7 @@ from calcheck.evaluation import (
     subsample_rows,
     topics_of,
 )
-from calcheck.execution.run import Run
+from calcheck.execution.run import RowDependence, Run
 from calcheck.inference.p_values_and_verdicts import topic_p_values
 from calcheck.io.evaluation_points import NewRows
 from calcheck.metrics._targets import DependenceFactor
@@ -149,7 +149,8 @@ def _with_new_inputs(
 def _mean_width(rows: Predictions, answer: Answer, run: Run) -> float | None:
     """Return the mean width of the intervals of the answer; None if the predictions do not state them."""
     metric = Width(answer.level_of(rows))
-    found = evaluate(InMemory(rows), [metric], run=replace(run.quiet(), replicates=0, resamples=0)).results
+    plain = replace(run.quiet(), replicates=0, resamples=0, dependence=RowDependence())
+    found = evaluate(InMemory(rows), [metric], run=plain).results
     return found[0].value if found else None
 
 

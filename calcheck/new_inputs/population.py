@@ -1,6 +1,7 @@
 """What tested rows say about a population of new rows, with intervals from resamples."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -8,12 +9,18 @@ import numpy as np
 
 from calcheck.conclusion.decision import Estimate
 from calcheck.core import sc
-from calcheck.dependence.clusters import Clusters, find_clusters
+from calcheck.dependence.clusters import Clusters, degrees_of_freedom, find_clusters, time_labels
 from calcheck.embeddings import local_error
 from calcheck.embeddings.leave_one_out import LeaveOneOut
 from calcheck.embeddings.local_error import cluster_folds
 from calcheck.execution.run import RandomStream, Run
-from calcheck.inference.order_statistics import WeightedMean, WeightedOrder, binomial_shares, weighted_mean
+from calcheck.inference.order_statistics import (
+    WeightedMean,
+    WeightedOrder,
+    binomial_shares,
+    effective_rows,
+    weighted_mean,
+)
 from calcheck.new_inputs.weights import DensityRatio, Reweighting, Weights, local_regression, with_regularizer
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.predictions import Predictions
@@ -26,6 +33,8 @@ from calcheck.typing import Indices, Values
 
 RESAMPLES = 199
 FLIPS = 199  # Number of sets of random signs
+FEWEST_ROWS = 30  # Fewest tested rows that count, for a statement about the uncertainties; or times of a series
+FEWEST_CLUSTERS = 12  # Fewest clusters that count, if rows depend on each other
 VARIES = 1e-3  # Least variance of a direction of the inputs, relative to the largest
 
 
@@ -42,15 +51,17 @@ class Population:
     run: Run
 
     @classmethod
-    def from_rows(cls, rows: Predictions, tested: Values, new: Values, level: float, run: Run) -> "Population":
-        """Return the population of new inputs (m, d), both scaled."""
+    def from_rows(
+        cls, rows: Predictions, tested: Values, new: Values, outputs: Callable[[Values], Values], run: Run
+    ) -> "Population":
+        """Return the population of new inputs (m, d), both scaled, for outputs (n, c) of rows with weights (n,)."""
         ratio = DensityRatio.from_inputs(tested, new, run.rng(RandomStream.LANDMARKS))
         clusters = find_clusters(rows, run.dependence)
         regression = replace(local_regression(tested), folds=() if clusters is None else cluster_folds(clusters))
         equal = np.ones(len(tested))
         weights = ratio.weights(equal, np.ones(len(new)))
-        outputs = Factor.from_rows(rows, level).outputs(weights if weights.any() else equal)
-        return cls(rows, tested, new, regression, with_regularizer(regression, outputs, ratio, new), clusters, run)
+        found = outputs(weights if weights.any() else equal)
+        return cls(rows, tested, new, regression, with_regularizer(regression, found, ratio, new), clusters, run)
 
     @cached_property
     def weights(self) -> Weights:
@@ -72,6 +83,35 @@ class Population:
             found[number] = self.reweighting.weights(counts, new_counts).robust
             self.run.progress("new inputs", (number + 1) / RESAMPLES)
         return found
+
+    @cached_property
+    def units(self) -> float:
+        """How many independent rows count, or clusters of rows: as many equal weights have the same variance."""
+        if self.clusters is None or not self.weights.ratio.any():
+            return self.weights.effective_rows
+        return _effective(self.clusters.label, self.weights.ratio)
+
+    @property
+    def lack(self) -> str:
+        """What too few of count, with how many are needed; empty if there are enough for limits."""
+        effective, dependence = self.weights.effective_rows, self.run.dependence
+        found = [(effective, FEWEST_ROWS, "tested rows")]
+        if self.clusters is not None and effective:
+            place = None if dependence.cluster else time_labels(self.rows, dependence.time)
+            times = (0.0 if place is None else _effective(place, self.weights.ratio), FEWEST_ROWS, "times")
+            found.append((self.units, FEWEST_CLUSTERS, "clusters") if place is None else times)
+        lacking = [(count, least, what) for count, least, what in found if count < least]
+        return next((f"{count:.0f} {what} count, {least} are needed" for count, least, what in lacking), "")
+
+    def _widening(self, tail: float) -> float:
+        """Return by how much the limits of few clusters are farther away than those of a normal distribution."""
+        return float(sc.stdtrit(max(self.units - 1, 1.0), tail) / sc.ndtri(tail)) if self.clusters is not None else 1.0
+
+    def mean(self, outputs: Values) -> WeightedMean:
+        """Return the mean of outputs (n,) at the new rows."""
+        return WeightedMean(
+            float(self.weights.robust @ outputs), self.standard_error(outputs), max(self.units - 1, 1.0)
+        )
 
     def standard_error(self, outputs: Values) -> float:
         """Return the standard error of the mean of outputs (n,) at the new rows."""
@@ -100,7 +140,7 @@ class Population:
         quantiles (Woodruff 1952).
         """
         factor, robust = Factor.from_rows(self.rows, level), self.weights.robust
-        error = self.standard_error(factor.excess(robust))
+        error = self.standard_error(factor.excess(robust)) * self._widening(tail)
         most = float(robust.sum() ** 2 / np.square(robust).sum())
         rows = min(level * (1 - level) / error**2, most) if error > 0 else most
         low, high = binomial_shares(rows, level, tail)
@@ -119,10 +159,7 @@ class Population:
 
     def bias(self, tail: float) -> Estimate:
         """Return the bias in predicted standard deviations."""
-        scores = bias_scores(self.rows)
-        found = WeightedMean(
-            float(self.weights.robust @ scores), self.standard_error(scores), self.weights.effective_rows - 1
-        )
+        found = self.mean(bias_scores(self.rows))
         return Estimate("bias", found.value, *found.limits(tail), found.p_value(0.0))
 
     def local(self, tail: float) -> Estimate | None:
@@ -142,7 +179,7 @@ class Population:
         values, influences = _bounds(self.regression, all_outputs, weights)
         away = np.bincount(group, weights * (influences - values[0]))
         error = float(np.sqrt(away @ away * (1.0 if self.clusters is None else self.clusters.variance_factor)))
-        reach = max(float(sc.ndtri(1 - tail)) * error, float(np.quantile(values[1:], 1 - tail)))
+        reach = max(float(sc.ndtri(1 - tail)) * error * self._widening(tail), float(np.quantile(values[1:], 1 - tail)))
         p = (1 + int(np.count_nonzero(values[1:] >= values[0]))) / (1 + FLIPS)
         unit = local_error.DERIVATIVES[2] * self._resolution
         return Estimate("inputs", float(values[0] / unit), float((values[0] - reach) / unit), math.inf, p)
@@ -166,6 +203,11 @@ class Population:
         outputs = self._components - mean
         place = int(self.regression.covariances(outputs[:, None]).sharpest[0])
         return local_error.factors((self.regression.predict_others(x, outputs, place) + mean) / self._resolution)
+
+
+def _effective(label: Indices, weights: Values) -> float:
+    """Return how many groups of rows with labels (n,) and weights (n,) count."""
+    return float(degrees_of_freedom(np.bincount(label, weights))) + 1
 
 
 def binomial_p(share: float, n: float, level: float) -> float:
@@ -279,10 +321,12 @@ class Factor:
         """The ratios of the targets, (n,)."""
         return self.order.in_rows()
 
-    def of_equal_rows(self, tail: float) -> Estimate:
+    def of_equal_rows(self, tail: float, clusters: Clusters | None = None) -> Estimate:
         """Return the factor of the rows themselves, with limits by order statistics."""
-        equal = np.full(len(self.ratios), 1 / len(self.ratios))
-        order = WeightedOrder.from_ties(TieGroups(self.ratios), None, float(len(self.ratios)))
+        n = len(self.ratios)
+        equal = np.full(n, 1 / n)
+        rows = float(n) if clusters is None else effective_rows(self.excess(equal), None, self.level, clusters)
+        order = WeightedOrder.from_ties(TieGroups(self.ratios), None, rows)
         low, high, _ = order.limits(self.level, tail)
         if self.draws is not None:
             ends = np.array([low, high])
@@ -304,9 +348,9 @@ def bias_scores(rows: Predictions) -> Values:
     return normal_scores(rows) if predictive.family == "cauchy" else standardized_errors(rows)
 
 
-def observed_bias(rows: Predictions, tail: float) -> Estimate:
+def observed_bias(rows: Predictions, tail: float, clusters: Clusters | None = None) -> Estimate:
     """Return the bias of the rows themselves, with limits by Student's t."""
-    found = weighted_mean(bias_scores(rows), None, None)
+    found = weighted_mean(bias_scores(rows), None, clusters)
     return Estimate("bias", found.value, *found.limits(tail))
 
 

@@ -11,8 +11,9 @@ from calcheck.conclusion.decision import LOCAL, Estimate, decide, is_inside
 from calcheck.conclusion.effects import bias_text, size_text
 from calcheck.core.lazy_inputs import Inputs, take
 from calcheck.core.text import p_text
-from calcheck.errors import DataError
-from calcheck.execution.run import RandomStream, Run, one_blas_thread, replicate_seed
+from calcheck.dependence.clusters import find_clusters
+from calcheck.errors import CalcheckError, DataError
+from calcheck.execution.run import RandomStream, RowDependence, Run, one_blas_thread, replicate_seed
 from calcheck.kernels.bandwidths import Scaling
 from calcheck.new_inputs.difference import Beyond, compare_inputs
 from calcheck.new_inputs.population import Factor, Population, observed_bias, stated_levels
@@ -22,7 +23,6 @@ from calcheck.predictions import Predictions, concat, row_sample
 from calcheck.reports.conclusion import Effect, NewInputs, WidthFactor
 from calcheck.typing import AnyArray, Indices, Values
 
-FEWEST_EFFECTIVE = 30  # Fewest tested rows that count, for a statement about the uncertainties
 # Distance of the means of weighted tested rows from those of new ones, in standard deviations and relative to that
 # without weights, up to which they stand for each other
 MOST_SHIFT, MOST_LEFT = 0.3, 0.5
@@ -48,9 +48,9 @@ def state(found: Population | None, terms: Terms) -> dict[str, Any]:
 
 def _mismatch(found: Population) -> str:
     """Return why the tested rows cannot stand for the new ones; empty if they can."""
-    effective, (shift, left) = found.weights.effective_rows, found.remaining_shift
-    if effective < FEWEST_EFFECTIVE:
-        return f"{effective:.0f} of them count, {FEWEST_EFFECTIVE} are needed"
+    if found.lack:
+        return found.lack
+    shift, left = found.remaining_shift
     is_far = shift > MOST_SHIFT and left > MOST_LEFT
     return f"with weights, their means differ by {shift:.2g} standard deviations" if is_far else ""
 
@@ -132,11 +132,14 @@ def foretold_effects(found: Population, terms: Terms) -> tuple[Effect, ...]:
     return () if _mismatch(found) else _sizes([found.factor(terms.level, terms.tail), found.bias(terms.tail)], terms)
 
 
-def observed_effects(rows: Predictions, terms: Terms) -> tuple[Effect, ...]:
-    """Return the size and the bias of rows as they are observed."""
-    return _sizes(
-        [Factor.from_rows(rows, terms.level).of_equal_rows(terms.tail), observed_bias(rows, terms.tail)], terms
-    )
+def observed_effects(rows: Predictions, terms: Terms, dependence: RowDependence) -> tuple[Effect, ...]:
+    """Return the size and the bias of rows as they are observed; none if too few are independent of each other."""
+    try:
+        clusters = find_clusters(rows, dependence)
+    except CalcheckError:
+        return ()
+    size = Factor.from_rows(rows, terms.level).of_equal_rows(terms.tail, clusters)
+    return _sizes([size, observed_bias(rows, terms.tail, clusters)], terms)
 
 
 def _sizes(estimates: Sequence[Estimate], terms: Terms) -> tuple[Effect, ...]:
@@ -286,7 +289,8 @@ class _Sample:
             return None
         tested = rows.take(self.tested_places(rows))
         new = self.scaling(take(x, self.new_places(places)))
-        return Population.from_rows(tested, self.scaling(tested.inputs()), new, level, self.run)
+        outputs = Factor.from_rows(tested, level).outputs
+        return Population.from_rows(tested, self.scaling(tested.inputs()), new, outputs, self.run)
 
     def compared(self, rows: Predictions, labelled: Predictions, terms: Terms) -> dict[str, Any]:
         """Return the effects of new rows with targets as other rows foretell them, and as they were observed."""
@@ -296,7 +300,7 @@ class _Sample:
             return {}
         found = self.population(rows, labelled.lazy_inputs(), places, terms.level)
         foretold = () if found is None else foretold_effects(found, terms)
-        return {"foretold": foretold, "observed": observed_effects(labelled.take(places), terms)}
+        return {"foretold": foretold, "observed": observed_effects(labelled.take(places), terms, self.run.dependence)}
 
 
 def _local_factors(found: Population | None, x: Inputs, beyond: Beyond, scaling: Scaling) -> Values:

@@ -190,7 +190,7 @@ class NewInputsOptions(NotNegative):
     )
 
     not_negative: ClassVar = ("label",)
-    contradicting: ClassVar = frozenset({"weights", "time", "block"})  # Options of which rows count how much
+    contradicting: ClassVar = frozenset({"weights"})  # Options of which rows count how much
     exclusive: ClassVar = ((frozenset({"on"}), contradicting),)
 
     def __post_init__(self) -> None:

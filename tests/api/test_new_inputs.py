@@ -36,8 +36,8 @@ def test_predictions_in_memory_have_new_inputs_in_memory(frame):
 
 
 def test_what_contradicts_new_inputs_is_refused_by_its_keyword(frame):
-    with pytest.raises(OptionError, match=r"^block does not apply to new inputs \(on\)"):
-        calcheck.evaluate(frame, "zms", inputs=["a", "b"], on=frame, block=5, **FEW)
+    with pytest.raises(OptionError, match=r"^weights does not apply to new inputs \(on\)"):
+        calcheck.evaluate(frame, "zms", inputs=["a", "b"], on=frame, weights="std", **FEW)
     with pytest.raises(OptionError, match="also pass inputs or embedding"):
         calcheck.evaluate(frame, "zms", on=frame, **FEW)
 

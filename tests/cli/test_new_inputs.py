@@ -151,8 +151,6 @@ def test_the_check_has_a_gate_for_each_answer(calcheck, files):
         ((), "--on compares inputs: also pass --inputs or --embedding"),
         (("--inputs", "a,c"), "there is no column 'c' for the inputs"),
         ((*X, "--weights", "std"), "--on does not apply to weighted means"),
-        ((*X, "--time", "a"), "--time does not apply to new inputs (--on)"),
-        ((*X, "--block", 5), "--block does not apply to new inputs (--on)"),
         ((*X, "--by", "a"), "--on does not apply to groups (--by)"),
         ((*X, "--label", "-1"), "--label must be >= 0"),
         ((*X, "--save-state", "a.state"), "--on needs all rows in memory"),
@@ -202,5 +200,7 @@ def test_rows_of_a_cluster_count_together_also_those_with_targets(calcheck, eval
     alone, together = (evaluated(*arguments, each)["conclusion"]["on"] for each in (files[1], tmp_path / "known.csv"))
     assert (alone["labelled"], together["labelled"]) == (0, 40)
     assert together["effective_rows"] > alone["effective_rows"]
+    series = evaluated(tmp_path / "old.csv", *X, "--time", "site", "--on", tmp_path / "known.csv")["conclusion"]["on"]
+    assert (series["labelled"], series["foretold"]) == (40, [])  # of 20 times, 30 are needed
     message = calcheck("evaluate", *arguments, tmp_path / "unknown.csv", *FEW).refused()
     assert "unknown.csv has targets, but no column 'site'" in message

@@ -155,6 +155,18 @@ def test_rows_of_a_cluster_that_share_their_errors_count_as_one():
     assert careful.high - careful.low > 1.3 * (careless.high - careless.low)  # the root of 3 is 1.7
 
 
+def test_rows_of_one_time_count_as_one_and_few_times_show_nothing():
+    rng = np.random.default_rng(0)
+    rows, new = make_rows(160, rng), new_inputs(60, rng, 0)
+    shared = np.repeat(rng.normal(size=40), 4)
+    days = {40: np.repeat(np.arange(40), 4), 8: np.repeat(np.arange(8), 20)}
+    run = Run(dependence=RowDependence(time="day"))
+    many, few = (transferred(replace(rows, y=shared, columns={"day": days[n]}), new, run=run).conclusion for n in days)
+    careless = transferred(replace(rows, y=shared), new).conclusion.effects[1]
+    assert many.effects[1].high - many.effects[1].low > 1.5 * (careless.high - careless.low)  # the root of 4 is 2
+    assert few.effects[0].text.endswith(": 8 times count, 30 are needed")
+
+
 @pytest.mark.slow
 def test_errors_cancel_and_intervals_hold_the_truth():
     """Of 20 intervals that hold it in 90 % of sets, 14 or fewer do with a probability of .011."""
