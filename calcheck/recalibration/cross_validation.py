@@ -16,7 +16,7 @@ from calcheck.distributions.row_random import Words, hash_rows
 from calcheck.errors import DataError, NumericalError, RefusedError
 from calcheck.execution.run import RowDependence
 from calcheck.predictions import Predictions, concat
-from calcheck.recalibration.corrections import assign_folds
+from calcheck.recalibration.corrections import HeavyTails, assign_folds
 from calcheck.recalibration.features import require_different_errors
 from calcheck.recalibration.methods import NONE, FitOptions, Known, Method, apply_steps
 from calcheck.typing import Indices, Values
@@ -148,6 +148,7 @@ bias of 0.3 standard deviations costs, and 84, 85 and 76 % for a factor of 1.4. 
 error remove 95 and 94 % of what the bias costs, and leave what is right as it is in 81 and 94 % of data sets.
 """
 CLEAR_ERRORS = 2.0  # Standard errors by which scores are clearly better
+NORMAL_DEGREES = 100.0  # Degrees of freedom of Student-t distributions that are as good as normal
 LEAST_GAIN = 1e-12  # Relative differences of scores below this are rounding
 
 
@@ -157,7 +158,7 @@ class Candidate:
 
     method: Method
     scores: Values | None  # (n,), scores of the rows, in the order of the file; None if the method does not apply
-    reason: str = ""  # Why the method does not apply; empty if it does
+    reason: str = ""  # Why the method does not apply, or is not chosen; empty if it may be
 
     @property
     def mean(self) -> float:
@@ -183,6 +184,7 @@ class CrossValidation:
     fold: Indices  # (n,), fold of each row
     options: FitOptions
     row_score: RowScore
+    chooses: bool = False  # Whether one of several methods is chosen
     clusters: Clusters | None = None  # Rows that depend on each other, for standard errors
     _known: dict[str, Predictions] = field(default_factory=dict, init=False)
 
@@ -232,7 +234,14 @@ class CrossValidation:
             return Candidate(method, None, str(error))
         if not np.isfinite(scores).all():
             return Candidate(method, None, "some scores are infinite")
+        if self.chooses and np.median(self._degrees(method) or [0.0]) >= NORMAL_DEGREES:
+            return Candidate(method, scores, "the tails of the errors are not heavier than normal ones")
         return Candidate(method, scores)
+
+    def _degrees(self, method: Method) -> list[float]:
+        """Return the degrees of freedom of the Student-t distributions that were fitted, of each fold."""
+        steps = [known[method.name][0] for _, _, known in self._parts if method.name in known]
+        return [step.df for step in steps if isinstance(step, HeavyTails)]
 
     def compare(self, scores: Values, others: Values) -> Comparison:
         """Return the difference of two scores of the same rows, with the p-value that it is below 0."""
@@ -255,7 +264,7 @@ class CrossValidation:
         Without a form, methods that keep the form of the predictions are preferred, unless one that does not is clearly
         better.
         """
-        known = [each for each in found if each.scores is not None]
+        known = [each for each in found if not each.reason]
         if not known:
             raise DataError(f"no method applies. {found[0].method.name}: {found[0].reason}")
         kept = [each for each in known if each.method.keeps_form]
@@ -319,7 +328,8 @@ def cross_validate(
     require_different_errors(rows)
     stages = [step.stage for method in methods for step in method.steps]
     compared = row_score(rows.distributions().load(), score, stages, options.levels)
-    validation = CrossValidation(rows, fold, options, compared, find_clusters(rows, dependence))
+    clusters, chooses = find_clusters(rows, dependence), len(methods) > 2  # noqa: PLR2004 - no change, and a method
+    validation = CrossValidation(rows, fold, options, compared, chooses, clusters)
     found = []
     for done, method in enumerate(methods):
         if progress is not None:

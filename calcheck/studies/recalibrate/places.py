@@ -24,6 +24,7 @@ from calcheck.typing import Indices, Mask, Values
 
 MOST_ROWS = 10_000  # Rows that are searched; of more, a sample
 REPLICATES = 199
+CLEAR = 0.01  # Maximum p-value of a wrong region
 FEWEST_ROWS, FEWEST_SHARE = 50, 0.02  # Minimum number and share of the rows of a region
 BINS = 10
 FEWEST, MOST = 30, 8  # Minimum number of rows of a group, and maximum number of groups of a column
@@ -102,15 +103,15 @@ class Places:
             yield from map(row_scores, islice(NullSimulator(rows, self.run), REPLICATES))
 
     def wrong(self, rows: Predictions) -> WrongPlace | None:
-        """Return the region where the rows, with other predictions, differ most, if that is significant."""
+        """Return the region where the rows, with other predictions, differ most, if its p-value is small."""
         partitions = tuple(replace(each, label=each.label[self.searched]) for each in self.scan.partitions)
         scan = replace(self.scan, partitions=partitions)
         with np.errstate(all="ignore"):
             deviations = scan.deviations(self._scores(rows.take(self.searched)))
         if not deviations.regions:
             return None
-        first = deviations.most_deviating(1 - self.run.confidence, 1)[0]
-        if not rejects(first.p_value, self.run.confidence):
+        first = deviations.most_deviating(CLEAR, 1)[0]
+        if not rejects(first.p_value, 1 - CLEAR):
             return None
         conditions = self.scan.conditions(first)
         place = Place(label_of(conditions) or "all rows", filter_options(conditions), self.scan.mask(first))

@@ -39,7 +39,6 @@ JUDGES = ("zms", "width-factor", "ence", "cv", "ece", "coverage", "nll", "crps",
 """The metrics before and after."""
 OPTIONS = {"crps": {"ensemble": "biased"}}  # Scaled draws are no draws of a distribution: see score_rows
 OF_DEPENDENCE = ("dependent-rows", "ordered-rows")  # Codes of warnings that name a column and a size
-CLEAR = 0.01  # Maximum p-value of a region for which a method loses to one that leaves none
 OF_TARGETS = re.compile(r"(?i)err|resid|crps|nll|z_?score|^pit$")  # Names of columns computed from targets
 NORMAL_LIMIT = 1.959963984540054  # Limit of a 95 % interval in standard errors
 
@@ -291,17 +290,18 @@ class _Study:
                 raise DataError(f"--method {asked.method.name} does not apply: {asked.reason}")
             return asked
         best = validation.choose(found, self.options.form)
-        left = self.left(best.method)
-        if left is None or left.p_value > CLEAR:
+        if self.left(best.method) is None:
             return best
-        others = [each for each in found if each is not best and not validation.is_clearly_better(best, each)]
+        others = [
+            each for each in found if not (each is best or each.reason) and not validation.is_clearly_better(best, each)
+        ]
         others = [each for each in others if each.method.keeps_form or not best.method.keeps_form]
         searched = (each for each in others if self.places.are_searchable(self.out_of_fold(each.method)))
         everywhere = (each for each in searched if self.left(each.method) is None)
         return next(everywhere, None) or min((best, *others), key=lambda each: each.mean)
 
     def left(self, method: corrections.Method) -> WrongPlace | None:
-        """Return the region where rows that were corrected by fits to other folds differ most, if it is significant."""
+        """Return the region where rows corrected by fits to other folds differ most, if its p-value is small."""
         if method.name not in self._left:
             rows = self.out_of_fold(method)
             self._left[method.name] = self.places.wrong(rows) if self.places.are_searchable(rows) else None
@@ -348,7 +348,7 @@ class _Study:
         files = [corrections.FittedFile(path=file.path, sha256=file.sha256) for file in self.source.input_info().files]
         table = []
         for each in self._validated[1]:
-            score = {"reason": each.reason} if each.scores is None else {"value": each.mean}
+            score = {"reason": each.reason} if each.reason else {"value": each.mean}
             if (paired := self._paired(each)) is not None:
                 score |= {"difference": paired.difference, "p_value": paired.p_value}
             table.append(corrections.MethodScore(method=each.method.name, **score))
@@ -359,7 +359,12 @@ class _Study:
         """Return the comparison of a method with no change; None for no change itself."""
         validation, found = self._validated
         unchanged = found[0].scores
-        if candidate.scores is None or unchanged is None or candidate.method.name == corrections.NONE:
+        if (
+            candidate.scores is None
+            or candidate.reason
+            or unchanged is None
+            or candidate.method.name == corrections.NONE
+        ):
             return None
         return validation.compare(candidate.scores, unchanged)
 
@@ -369,7 +374,7 @@ class _Study:
         name = validation.row_score.metric
         metric = METRICS[name](**OPTIONS.get(name, {}))
         for each in found:
-            if each.scores is None:
+            if each.reason:
                 continue
             subset = {"method": each.method.name}
             yield metric.result(each.mean, subset)

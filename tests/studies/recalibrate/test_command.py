@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
 import calcheck as package
 from calcheck.distributions import Gaussian
@@ -79,6 +80,16 @@ def test_a_scale_is_chosen_if_uncertainties_are_too_small(recalibrated, val):
     assert difference["value"] < 0
     assert difference["p_value"] < 1e-3
     assert difference["low"] < difference["value"] < difference["high"]
+
+
+def test_heavy_tails_are_no_correction_of_normal_errors(recalibrated, tmp_path):
+    """Degrees of freedom of 100 and more change nothing; they are fitted if they are asked for."""
+    columns = forecasts(400, 1)
+    errors = np.random.default_rng(2).permutation(norm.ppf((np.arange(400) + 0.5) / 400))
+    val = write(tmp_path / "val.parquet", columns | {"y": columns["mean"] + 1.5 * columns["std"] * errors})
+    skipped = {each["metric"]: each["reason"] for each in recalibrated(val)["skipped"]}
+    assert skipped["student-t"] == "the tails of the errors are not heavier than normal ones"
+    assert recalibrated(val, "--method", "student-t")["settings"]["method"] == "student-t"
 
 
 def test_predictions_that_are_right_are_left_as_they_are(calcheck, tmp_path):
