@@ -100,12 +100,14 @@ class RowRandom:
     def standard_normal(self, size: Size) -> Values:
         """Return standard normal numbers."""
         result, call = self._begin(size)
-        for pair in range(self._first // 2, (self._first + len(result) + 1) // 2):
-            lines = 2 * pair - self._first, 2 * pair - self._first + 1
+        step, stop = 2 * max(1, PART // len(self._keys)), self._first + len(result)
+        for start in range(self._first // 2 * 2, stop, step):  # of pairs of replicates
+            own = range(max(start, self._first), min(start + step, stop))
+            offsets = [STEPS[0] * (pair + 1) % (1 << 64) for pair in range(start // 2, (own.stop + 1) // 2)]
             for rows in _parts(len(self._keys)):
-                for line, values in zip(lines, self._numbers(rows, pair, call).normal_pair(), strict=True):
-                    if 0 <= line < len(result):
-                        result[line, rows] = values
+                keys = self._keys[rows] + np.array(offsets, np.uint64)[:, None]
+                pairs = np.stack(_Numbers(keys, STEPS[1] * call).normal_pair(), axis=1).reshape(2 * len(offsets), -1)
+                result[own.start - self._first : own.stop - self._first, rows] = pairs[own.start - start :][: len(own)]
         return _reshape(result, size)
 
     def standard_cauchy(self, size: Size) -> Values:
