@@ -74,21 +74,25 @@ class PairForm:
 
     @classmethod
     def from_root(cls, root: Values, diagonal: Values) -> "PairForm":
-        """Return the form with Q = R^T R, given R (k, n)."""
-        return cls([(slice(None), np.ascontiguousarray(root))], diagonal)
+        """Return the form with Q = R^T R, given R (k, n), in single precision like that of low rank."""
+        return cls([(slice(None), np.ascontiguousarray(root, np.float32))], diagonal)
 
     @cached_property
     def root(self) -> Values:
         """R, (k, n)."""
         return np.concatenate([part for _, part in self.parts], axis=1)
 
-    def of_differences(self, differences: Values, norm: Values | None) -> float:
-        """Return the form of features (n, q) times a matrix C (q, q), or of the features themselves."""
-        parts = (part @ differences[rows].astype(part.dtype, copy=False) for rows, part in self.parts)
-        along = sum(parts, np.zeros((), np.float64))
-        diagonal = self.diagonal.astype(differences.dtype, copy=False)[:, None]
-        products = along.T @ along - differences.T @ (diagonal * differences)
-        return float(np.trace(products) if norm is None else np.vdot(norm, products @ norm))
+    def of_differences(self, data_sets: Sequence[tuple[Values, Values | None]]) -> Iterator[float]:
+        """Yield the forms of features (n, q) times a matrix C (q, q), or of the features themselves for None."""
+        differences, norms = zip(*data_sets, strict=True)
+        columns = np.concatenate(differences, axis=1)
+        parts = (part @ columns[rows].astype(part.dtype, copy=False) for rows, part in self.parts)
+        ends = np.cumsum([each.shape[1] for each in differences])[:-1]
+        every = np.split(sum(parts, np.zeros((), np.float64)), ends, axis=1)
+        diagonal = self.diagonal.astype(columns.dtype, copy=False)[:, None]
+        for along, each, norm in zip(every, differences, norms, strict=True):
+            products = along.T @ along - each.T @ (diagonal * each)
+            yield float(np.trace(products) if norm is None else np.vdot(norm, products @ norm))
 
 
 class _Known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ else:  # not for ammd of normal distributions
     quadratic_forms = LazyModule("calcheck.mmd.quadratic_forms")
 
 BLOCK_VALUES = 1 << 24  # values per block of data sets whose pair sums are computed together, 128 MiB
+TOGETHER, MANY_ROWS = 4, 1 << 16  # Data sets per product with a form, unless they have many rows
 ROWS = 1024  # Rows per batch of Laplace embeddings
 MEANS = 1 << 15  # Kernel means in memory at a time, which fit in the cache
 
@@ -172,14 +173,16 @@ class DataSets:
         data = self._data_set(self.rows, is_data=self.kernel.replicates_share_scale)
         shared = self.kernel.shared(data, self.predictive, self.run, differences=True)
         linear = shared if isinstance(shared, laplace.SharedLaplace) and shared.sums_in_linear_time else None
-        for each in chain([data], map(self._data_set, self.replicates)):
-            if each.gamma is None:
-                yield np.nan
-            elif linear:
-                yield linear.pair_sum(each, form)
+        data_sets = chain([data], map(self._data_set, self.replicates))
+        wide = isinstance(shared, laplace.SharedLaplace) or len(data.y) > MANY_ROWS
+        while some := list(islice(data_sets, 1 if wide else TOGETHER)):
+            known = [each for each in some if each.gamma is not None]
+            if linear:
+                found = iter([linear.pair_sum(each, form) for each in known])
             else:
-                observed, (predicted,), norm, _ = shared.rescaled(each)
-                yield form.of_differences(observed - predicted, norm)
+                features = [(one - other, norm) for one, (other,), norm, _ in map(shared.rescaled, known)]
+                found = form.of_differences(features)
+            yield from (np.nan if each.gamma is None else next(found) for each in some)
 
     def _data_set(self, rows: Predictions, *, is_data: bool = False) -> DataSet:
         """Return the data set of the data or a replicate, with differences of targets and draws of the same form."""
