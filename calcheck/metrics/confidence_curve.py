@@ -96,18 +96,13 @@ class ConfidenceCurve(OrderedMetric):
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
         """Return the value of a data set without the curves that are reported."""
         rows = source.predictions()
-        by_std = binning.cut_spreads(rows.distributions(), tuple(self._remaining_shares()))
         error, n = np.abs(zscores.errors(rows)), len(rows)
-        if n > groups.PART:
-            return float(self.value(groups.Averages(self._terms(error, by_std), n).means()))
-        loss = error if self.score == "mae" else error**2
-        means = {
-            "rows_by_std": by_std.sums(None) / n,
-            "error_by_std": by_std.sums(loss) / n,
-            "rows_by_error": np.full(n, 1 / n),
-            "error_by_error": np.sort(loss) / n,
-        }
-        return float(self.value(groups.Means(means, n)))
+        shares = tuple(self._remaining_shares())
+        if self.score == "mae" and n <= groups.PART:  # a sum of weighted errors
+            oracle = binning.order_weights(n, shares) @ np.sort(error)
+            return float(binning.spread_weights(rows.distributions(), shares) @ error - oracle)
+        by_std = binning.cut_spreads(rows.distributions(), shares)
+        return float(self.value(groups.Averages(self._terms(error, by_std), n).means()))
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the error of the remaining rows by the share of removed rows, and that of the oracle."""
@@ -120,11 +115,6 @@ class ConfidenceCurve(OrderedMetric):
         curve, oracle = self._curves(means)
         return np.asarray(np.trapezoid(curve - oracle, dx=1 / LEVELS, axis=-1))
 
-    @staticmethod
-    def _remaining_shares() -> Values:
-        """Return the shares of remaining rows."""
-        return 1 - np.arange(LEVELS) / LEVELS
-
     def _curves(self, means: Means) -> tuple[AnyArray, AnyArray]:
         """Return the errors after removing 0, 1, ..., 99 % of the rows, by uncertainty and by error, (..., 100)."""
         shares = self._remaining_shares()
@@ -134,3 +124,8 @@ class ConfidenceCurve(OrderedMetric):
         )
         curve, oracle = (each if self.score == "mae" else np.sqrt(each) for each in curves)
         return curve, oracle
+
+    @staticmethod
+    def _remaining_shares() -> Values:
+        """Return the shares of remaining rows."""
+        return 1 - np.arange(LEVELS) / LEVELS

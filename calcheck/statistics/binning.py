@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -231,6 +232,29 @@ def _bins_by_spread(predictive: Predictive, bins: int) -> Binning:
 def cut_spreads(predictive: Predictive, shares: tuple[float, ...]) -> CutTieGroups:
     """Return groups of equal standard deviations, for cumulative sums up to given shares of all rows."""
     return CutTieGroups(spreads(predictive), np.array(shares))
+
+
+@cached
+def spread_weights(predictive: Predictive, shares: tuple[float, ...]) -> Values:
+    """Return the weights of rows in the integral of their mean over falling shares with small deviations, (n,)."""
+    found = cut_spreads(predictive, shares)
+    return np.asarray(_weights(found.sums(None), shares)[digitize(found.values, found.cuts, equal=True)])
+
+
+@lru_cache(maxsize=4)
+def order_weights(n: int, shares: tuple[float, ...]) -> Values:
+    """Return the weights of n ascending values in the integral of their mean over falling shares, (n,)."""
+    return _weights(np.ones(n), shares)
+
+
+def _weights(sizes: Values, shares: tuple[float, ...]) -> Values:
+    """Return the weights of the rows of groups of some sizes (k,) in an integral by the trapezoidal rule, (k,)."""
+    ends, found = np.cumsum(sizes), np.zeros(len(sizes))
+    steps = -np.diff(shares)
+    widths = (np.append(steps, 0) + np.append(0, steps)) / 2
+    for share, width in zip(shares, widths, strict=True):
+        found += width / share * np.clip((share * ends[-1] - (ends - sizes)) / sizes, 0, 1)
+    return np.asarray(found / ends[-1])
 
 
 def sort_keys(rows: Predictions, by: str | None, purpose: str = "to bin rows by (--by)") -> AnyArray:
