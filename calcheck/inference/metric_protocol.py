@@ -74,6 +74,14 @@ class HasQuickStatistic(Protocol):
 
 
 @runtime_checkable
+class HasStackedStatistics(Protocol):
+    """A metric of means of columns that depend on one row at a time."""
+
+    def stacked_statistics(self, rows: Predictions, count: int) -> Values:
+        """Return the quick statistics of data sets of equal size whose rows are stacked, (count,)."""
+
+
+@runtime_checkable
 class HasMoments(Protocol):
     """A metric whose quick statistic follows from moments of the rows, and is cheaper for many data sets together."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -29,6 +30,7 @@ from calcheck.inference.metric_protocol import (
     HasFixedLevels,
     HasMoments,
     HasQuickStatistic,
+    HasStackedStatistics,
     InferableMetric,
     NullDistribution,
     RefitsReplicates,
@@ -46,6 +48,7 @@ REPLICATES = 199  # Default number of replicates
 FEW_REPLICATES = 39  # Default for streaming and for distributions on disk; sufficient for a two-sided test at 5 %
 REPLICATES_OF_MANY = 59  # Default for very many rows
 MAX_REPLICATES = 9_999  # Maximum while a verdict is open; the standard error of p = 0.05 is then 0.002
+BLOCK_ROWS = 1 << 15  # Rows of replicates whose metrics are computed together, which fit in the processor cache
 MAX_DRAWS = 50_000_000  # Maximum number of targets drawn for all replicates together
 COSTLY_TIMES = 4  # Maximum ratio of final to initial replicates, if each needs matrix products
 MULTIPLIERS = 9_999  # Number of draws; the standard error of p = 0.05 is 0.002
@@ -235,28 +238,49 @@ def replicate_values(
     computed: Sequence[Computed], simulation: NullSimulator, run: Run, stage: str
 ) -> list[NullDistribution]:
     """Return the null distributions of metrics from replicates, one replicate at a time."""
-    quiet, data = run.quiet(), InMemory(simulation.rows)
-    block, blocks = list[list[Any]](), list[list[Values]]()
+    quiet, data, blocks = run.quiet(), InMemory(simulation.rows), list[list[Values]]()
     with np.errstate(all="ignore"):
-        for done, rows in enumerate(simulation, 1):
-            replicate = InMemory(rows)
-            block.append([replicate_value(each, replicate, quiet) for each in computed])
-            run.progress(stage, done / len(simulation))
-            if len(block) == simulation.block_size or done == len(simulation):  # moments may hold its targets
-                blocks.append(
-                    [
-                        each.metric.quick_statistics(line, quiet)
-                        if implements(each.metric, HasMoments)
-                        else np.array(line)
-                        for each, line in zip(computed, zip(*block, strict=True), strict=True)
-                    ]
-                )
-                block = []
-        own = [
-            each.metric.quick_statistic(each.fit, data, quiet) if implements(each.metric, HasQuickStatistic) else None
-            for each in computed
-        ]
+        replicates = iter(simulation)
+        while block := list(islice(replicates, max(1, BLOCK_ROWS // len(simulation.rows)))):
+            sources, stacked = [InMemory(rows) for rows in block], _stacked(block, simulation.rows)
+            blocks.append([_block_values(each, sources, stacked, quiet) for each in computed])
+            run.progress(stage, sum(len(line[0]) for line in blocks) / len(simulation))
+        own = [_quick_value(each, data, quiet) for each in computed]
     return [NullDistribution(np.concatenate(v), o) for v, o in zip(zip(*blocks, strict=True), own, strict=True)]
+
+
+def _stacked(block: Sequence[Predictions], data: Predictions) -> Predictions | None:
+    """Return the rows of several replicates as one data set; None if there are not several, or not of normal rows."""
+    predictive = data.distributions()
+    is_usual = data.observation is None and data.targets().ndim == 1 and not isinstance(predictive, LazyPredictive)
+    if len(block) == 1 or not is_usual or predictive.normal() is None:
+        return None
+    every = _repeated(predictive, len(block))
+    return Predictions(predictive=every).with_targets(np.concatenate([each.targets() for each in block]), every)
+
+
+@cached
+def _repeated(predictive: Predictive, count: int) -> Predictive:
+    """Return the distributions ``count`` times."""
+    return predictive.take(np.tile(np.arange(len(predictive)), count))
+
+
+def _block_values(computed: Computed, replicates: Sequence[Source], stacked: Predictions | None, run: Run) -> Values:
+    """Return the metric of each replicate; NaN where it is undefined."""
+    metric = computed.metric
+    if stacked is not None and computed.bands is None and implements(metric, HasStackedStatistics):
+        with suppress(DataError, NumericalError):  # then it is undefined for some of them
+            return metric.stacked_statistics(stacked, len(replicates))
+    line = [replicate_value(computed, each, run) for each in replicates]
+    return metric.quick_statistics(line, run) if implements(metric, HasMoments) else np.array(line)
+
+
+def _quick_value(computed: Computed, data: Source, run: Run) -> float | None:
+    """Return the quick statistic of the data; None if its value is compared with replicates."""
+    metric = computed.metric
+    if implements(metric, HasStackedStatistics) or not implements(metric, HasQuickStatistic):
+        return None
+    return metric.quick_statistic(computed.fit, data, run)
 
 
 def add_replicates(

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.core.metric_info import FUNCTIONS_OF_MEANS
 from calcheck.errors import DataError, Message, OptionError
-from calcheck.inference.metric_protocol import HasMoments, HasNullStatistic, HasQuickStatistic, RowResults
+from calcheck.inference.metric_protocol import (
+    HasMoments,
+    HasNullStatistic,
+    HasQuickStatistic,
+    HasStackedStatistics,
+    RowResults,
+)
 from calcheck.metrics._lazy import groups, np
 from calcheck.metrics.base import FIXED, WEIGHT, Metric, RowMetric
 from calcheck.reports import Skipped
@@ -56,6 +62,8 @@ def weighted(metric: Metric[Any], column: str) -> Metric[Any]:
         members["null_statistic"] = lambda self, means: base.null_statistic(self, normalized(means))
     if issubclass(base, HasMoments):
         members["moments"] = None  # they are of equal weights
+    if issubclass(base, HasStackedStatistics):
+        members["stacked_statistics"] = None
     if issubclass(base, HasQuickStatistic):
         members["quick_statistic"] = _statistic
     made = type(base.__name__, (WeightedMetric, base), members)

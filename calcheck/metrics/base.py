@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 from calcheck.core.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import CurveData, RefitsReplicates, RowResults
-from calcheck.metrics._lazy import binned_validity, binning, curves, groups, np, zscores
+from calcheck.metrics._lazy import binned_validity, binning, bootstrap, curves, groups, np, zscores
 from calcheck.options import (
     LEVEL_TOLERANCE,
     option,
@@ -279,6 +279,19 @@ class LocalMetric(RowMetric):
     """Base class of functions of column means, which have a value in each bin of rows too."""
 
     curves_along_columns: ClassVar[bool] = True
+
+    def replicate_rows(self, rows: Predictions) -> RowResults:
+        """Return the columns of each row of replicates, which need no details."""
+        return self.compute(rows)
+
+    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
+        """Return what is compared with replicates."""
+        return float(self.stacked_statistics(source.predictions(), 1)[0])
+
+    def stacked_statistics(self, rows: Predictions, count: int) -> Values:
+        """Return the quick statistics of data sets of equal size whose rows are stacked, (count,)."""
+        statistic = bootstrap.null_statistic_of(self, self.replicate_rows(rows))
+        return np.broadcast_to(statistic.of_means(statistic.means_of_parts(count)), count)
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the metric in bins of rows."""

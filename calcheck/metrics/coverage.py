@@ -127,11 +127,8 @@ class Coverage(LevelOption, MeanMetric):
         levels, shares = coverage.coverage_by_level(rows, stated_levels(rows.predictive))
         return (curves.curve_of("coverage", levels, shares),)
 
-    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
-        """Return the null statistic, without the details, which replicates do not need."""
-        rows = source.predictions()
-        found = coverage.inside(rows, self.level_of(rows.predictive))
-        return float(self.null_statistic(groups.Means({name: each.mean() for name, each in found.items()}, len(rows))))
+    def replicate_rows(self, rows: Predictions) -> RowResults:
+        return RowResults(dict(coverage.inside(rows, self.level_of(rows.predictive))))
 
     def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:
         found = super().evaluate(fit, source, run)

@@ -71,9 +71,8 @@ class Zms(MeanMetric):
         warnings += zscores.equal_draws_warning(rows)
         return RowResults({"z2": squared}, reference=None if unknown else 1.0, details=details, warnings=warnings)
 
-    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
-        """Return the value, without the skewness."""
-        return float(np.mean(zscores.z_scores(source.predictions()) ** 2))
+    def replicate_rows(self, rows: Predictions) -> RowResults:
+        return RowResults({"z2": zscores.z_scores(rows) ** 2})
 
 
 @dataclass(frozen=True)
@@ -128,11 +127,8 @@ class Rce(LocalMetric):
         reference = None if unknown else zscores.reference_rce(rows)
         return RowResults(columns, reference=reference, details=details, warnings=warnings)
 
-    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
-        """Return the value, without the skewness."""
-        rows = source.predictions()
-        variance, squared = zscores.uncertainties(rows) ** 2, zscores.errors(rows) ** 2
-        return float(1 - np.sqrt(squared.mean() / variance.mean()))
+    def replicate_rows(self, rows: Predictions) -> RowResults:
+        return RowResults({"variance": zscores.uncertainties(rows) ** 2, "squared_error": zscores.errors(rows) ** 2})
 
     def value(self, means: Means) -> Values:
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))

@@ -299,6 +299,11 @@ class Averages:
         }
         return Means(means, self.n)
 
+    def means_of_parts(self, count: int) -> Means:
+        """Return the means over each of ``count`` equal parts of the rows, (count,), for terms without groups."""
+        parts = {name: self._values(term).reshape(count, -1).mean(axis=1) for name, term in self.terms.items()}
+        return Means(parts, self.n // count)
+
     def weighted(self, weights: AnyArray, *, sums: Values | None = None) -> Means:
         """Return weighted means; weights with known sums are counts of rows. Shapes: weights (b, n), sums (b,)."""
         total = weights.sum(axis=1) if sums is None else sums

@@ -13,7 +13,7 @@ from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run
-from calcheck.inference.bootstrap import statistic_of
+from calcheck.inference.bootstrap import null_statistic_of
 from calcheck.inference.metric_protocol import Basis, FittedMetric, NullDistribution
 from calcheck.inference.null_distribution import NullSimulator, needs_replicates, replicate_values
 from calcheck.inference.p_values_and_verdicts import compare_with_null, is_open, p_value, p_value_error
@@ -425,19 +425,44 @@ def test_replicates_of_every_family_have_values(family):
         assert "undefined" not in result.details["null"]
 
 
-@pytest.mark.parametrize(
-    ("name", "options"), [("ammd", {}), ("ammd", {"standardize": "none"}), ("confidence-curve", {})]
+OF_ROWS = (
+    "nll",
+    "crps",
+    "wis",
+    "pinball",
+    "interval-score",
+    "coverage",
+    "zms",
+    "rce",
+    "mae",
+    "rmse",
+    "bias",
+    "pit-skew",
 )
-def test_replicates_together_have_the_values_of_each_alone(name, options):
-    """Three blocks of replicates, of which the last is smaller."""
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ammd", {}),
+        ("ammd", {"standardize": "none"}),
+        ("confidence-curve", {}),
+        ("confidence-curve", {"score": "rmse"}),
+        *((name, {}) for name in OF_ROWS),
+    ],
+)
+def test_replicates_together_have_the_values_of_each_alone(monkeypatch, name, options):
+    """Three blocks of replicates, of which the last is smaller; some standard deviations are equal."""
+    monkeypatch.setattr("calcheck.inference.null_distribution.BLOCK_ROWS", 320)
     rng = np.random.default_rng(0)
-    rows = Predictions(y=rng.standard_normal(40), predictive=Gaussian(rng.standard_normal(40), rng.gamma(4, 0.3, 40)))
+    std = rng.gamma(4, 0.3, 40).round(1) + 0.1
+    rows = Predictions(y=rng.standard_normal(40), predictive=Gaussian(rng.standard_normal(40), std))
     run = Run(replicates=19, limits=Limits(block_targets=320))
     metric, simulation = METRICS[name](**options), NullSimulator(rows, run)
     computed = FittedMetric(metric, metric.fit(InMemory(rows), run), None, 0.0, Basis("p"))
     (found,) = replicate_values([computed], simulation, run, "")
     alone = [
-        statistic_of(metric, metric.evaluate(metric.fit(each, run), each, run)).estimate()
+        null_statistic_of(metric, metric.evaluate(metric.fit(each, run), each, run)).estimate()
         for each in map(InMemory, simulation)
     ]
     assert simulation.block_size == 8
