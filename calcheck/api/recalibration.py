@@ -14,7 +14,7 @@ from calcheck.io import read
 from calcheck.io.file_source import FileSource
 from calcheck.predictions import Predictions, Source
 from calcheck.recalibration.methods import AUTO, RecalibrationMap
-from calcheck.storage.prediction_files import canonical_columns
+from calcheck.storage.prediction_files import canonical_columns, columns_like
 from calcheck.storage.report_json import write_map
 from calcheck.studies import STUDIES
 
@@ -62,8 +62,9 @@ class Recalibration(InteractiveReport):
         Returns
         -------
         DataFrame
-            Columns that calcheck reads without options: ``y``, the corrected predictions (``mean`` and ``std``,
-            ``samples``, or quantiles), and all other columns with one value per row.
+            Columns that calcheck reads without options: the corrected predictions under the names of the data, or
+            ``mean`` and ``std``, ``samples``, or quantiles if these have others or another form; and all other columns
+            with one value per row.
 
         Raises
         ------
@@ -79,9 +80,10 @@ class Recalibration(InteractiveReport):
                 found = replace(self._source, file=found.file)
             source = replace(found, contents="any", observed=False, narrow=True, also=self.map.columns)
         rows = source if isinstance(source, Predictions) else source.predictions()
-        corrected = canonical_columns(self.map.apply(rows))
+        corrected = self.map.apply(rows)
+        columns = columns_like(corrected, source) if isinstance(source, Source) else canonical_columns(corrected)
         frame = pd.DataFrame(
-            {name: list(values) if values.ndim > 1 else values for name, values in corrected.items()}  # arrays as cells
+            {name: list(values) if values.ndim > 1 else values for name, values in columns.items()}  # arrays as cells
         )
         index = getattr(getattr(source, "file", None), "index", None)
         return frame if index is None else frame.set_axis(index.take(rows.row_numbers()), axis=0)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from calcheck.distributions.recalibrated import RecalibratedCounts, Recalibrated
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrow_columns import key_text, pc, replace_in_text
 from calcheck.io.column_names import ERROR, MEANS, OTHER_NAMES, STDS, TARGETS
+from calcheck.io.column_roles import GaussianRole, QuantilesRole, SamplesRole, columns_of
 from calcheck.io.dataframes import list_column
+from calcheck.io.file_source import FileSource
 from calcheck.io.filters import MODELS
 from calcheck.io.interval_columns import PACKED, SIDED
 from calcheck.io.naming_schemes import SAMPLE, level_name, level_of
@@ -104,13 +107,16 @@ def write(source: Source, path: str) -> None:
     write_canonical(path, source.batches())
 
 
-def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
-    """Write predictions in batches, in a form that :func:`calcheck.read` reads without options."""
+def write_canonical(path: str, batches: Iterable[Predictions], like: Source | None = None) -> None:
+    """Write predictions in batches, in a form that :func:`calcheck.read` reads without options.
+
+    Columns have the names of the file that ``like`` reads, where these are known without options.
+    """
     ending = suffix_of(path)
     with table_writer(path) as write:
         for batch in batches:
             arrays: dict[str, pa.Array] = {}
-            columns = canonical_columns(batch)
+            columns = canonical_columns(batch) if like is None else columns_like(batch, like)
             for name, values in columns.items():
                 if np.ndim(values) == 1:
                     arrays[name] = pa.array(values)
@@ -149,6 +155,51 @@ def canonical_columns(rows: Predictions) -> dict[str, Any]:
         known = any(np.array_equal(each, values) for each in same)
         columns |= {} if known or free in columns else {free: values}
     return columns
+
+
+def columns_like(rows: Predictions, source: Source) -> dict[str, Any]:
+    """Return the columns of a batch under the names, and in the order, of a source whose other columns were read.
+
+    If options named targets or predictions, or these now have another form, they have canonical names.
+    """
+    inputs = source.input_names() if rows.x is not None and not rows.has_embedding else ()
+    if inputs and set(inputs) <= set(rows.columns):
+        rows = replace(rows, x=None)  # which the file has under their own names
+    names = _own_names(rows, source)
+    if not isinstance(source, FileSource):
+        return canonical_columns(rows)
+    if names is None:
+        replaced = {*source.roles.target, *columns_of(source.roles.predictive)}
+        others = {name: values for name, values in rows.columns.items() if name not in replaced}
+        return canonical_columns(replace(rows, columns=others))
+    numbers = [np.asarray(values).reshape(len(rows), -1) for values in _described(rows.distributions().load()).values()]
+    own = dict(zip(names, np.concatenate(numbers, axis=1).T, strict=True))
+    embedding = {} if rows.x is None else _embedding(rows, source)
+    order = {name: place for place, name in enumerate(source.table.schema.names)}
+    found = {**rows.columns, **own, **embedding}
+    return dict(sorted(found.items(), key=lambda each: order.get(each[0], len(order))))
+
+
+def _own_names(rows: Predictions, source: Source) -> tuple[str, ...] | None:
+    """Return the columns of the source that describe distributions of this form; None if it has no such columns."""
+    if not isinstance(source, FileSource) or source.layout.layout:
+        return None
+    options, role = source.options, source.roles.predictive
+    stated = (options.target, options.truth, options.model, options.only, options.id)
+    if options.names_form or any(stated) or rows.predictive is None:
+        return None
+    names, predictive = columns_of(role), rows.predictive.load()
+    forms = {GaussianRole: ("mean", "std"), SamplesRole: ("samples",), QuantilesRole: (*getattr(role, "levels", ()),)}
+    described = _described(predictive)
+    levels = tuple(level_of(name) for name in described) if isinstance(role, QuantilesRole) else tuple(described)
+    width = sum(np.asarray(values)[0].size for values in described.values())
+    return names if levels == forms.get(type(role)) and width == len(names) else None
+
+
+def _embedding(rows: Predictions, source: FileSource) -> dict[str, Any]:
+    """Return the columns of the embedding, under the names of the source if it holds these."""
+    names, inputs = source.roles.x, rows.inputs()
+    return dict(zip(names, inputs.T, strict=True)) if len(names) == rows.width else {"embedding": inputs}
 
 
 def _plays_a_role(name: str) -> bool:

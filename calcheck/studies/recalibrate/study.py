@@ -80,8 +80,9 @@ def run(request: Request) -> Answer:
     if files.corrected is not None and to is not None:
         _write(request, to, found, files.corrected)
     for rows in mended:
-        whole = unobserved(request.one_target(request.open(request.data("file"), None, narrow=True))).predictions()
-        write_canonical(files.corrected or "", [whole.with_targets(whole.targets(), rows.distributions())])
+        like = unobserved(request.one_target(request.open(request.data("file"), None, narrow=True)))
+        whole = like.predictions()
+        write_canonical(files.corrected or "", [whole.with_targets(whole.targets(), rows.distributions())], like)
         how = f"each corrected by a fit to the other folds of {options.folds}, so that they can be judged"
         request.tell(f"{files.corrected}: {len(rows):,} rows, {how if found.steps else 'left as they are'}")
         request.tell("note for new predictions: --to NEW -o MENDED, or --export")
@@ -164,7 +165,7 @@ def _write(request: Request, file: Any, found: corrections.RecalibrationMap, pat
             yield rows
 
     with source.error_names():
-        write_canonical(path, corrected())
+        write_canonical(path, corrected(), source)
     steps = "; ".join(found.texts) or "left as they are"
     request.tell(f"{path}: {counts['rows']:,} rows, {steps}")
     if counts["outside"]:

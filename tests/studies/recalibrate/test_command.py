@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
@@ -111,6 +112,30 @@ def test_corrected_predictions_of_other_rows_are_written_and_judged(recalibrated
     (after,) = values(report, "zms", rows="other rows", stage="after")
     stored = json.loads(calcheck("zms", out, *FEW, "--format", "json").out)["results"][0]["value"]
     assert_allclose(stored, after, rtol=1e-12)
+
+
+def test_corrected_files_have_the_columns_of_the_file_each_once(calcheck, tmp_path):
+    rng = np.random.default_rng(5)
+    given = {"site": ["a", "b"] * 60, "pred": rng.normal(size=120), "std": np.ones(120), "temp": rng.normal(size=120)}
+    given["obs"] = given["pred"] + 2 * rng.normal(size=120)
+    names = [*given]
+    halves = [{name: values[part] for name, values in given.items()} for part in (slice(60), slice(60, 120))]
+    val, new = (write(tmp_path / f"{name}.csv", half) for name, half in zip(("val", "new"), halves, strict=True))
+    draws = {f"run{place}": given["pred"] + 0.3 * rng.normal(size=120) for place in range(4)} | {"obs": given["obs"]}
+    ensemble = write(tmp_path / "ensemble.csv", draws)
+    for source, further, expected in (
+        (val, ("--to", new, "--inputs", "temp"), names),
+        (val, ("--target", "obs", "--mean", "pred", "--std", "std"), ["y", "mean", "std", "site", "temp"]),
+        (ensemble, (), [*draws]),
+    ):
+        out = tmp_path / "out.csv"
+        ended = calcheck("recalibrate", source, *further, "--method", "scale", "-o", out, *FEW)
+        assert ended.code == 0, ended.err
+        assert pd.read_csv(out).columns.tolist() == expected
+        assert calcheck("zms", out, *FEW).code == 0
+    mended = pd.read_csv(tmp_path / "out.csv")
+    assert_allclose(mended.filter(like="run").mean(axis=1), pd.DataFrame(draws).filter(like="run").mean(axis=1))
+    assert (mended.filter(like="run").std(axis=1) > pd.DataFrame(draws).filter(like="run").std(axis=1)).all()
 
 
 @pytest.mark.parametrize(
