@@ -219,7 +219,7 @@ Refit = Callable[[tuple[Feature, ...]], Values]
 LEVEL = 0.05  # Probability that a feature is chosen where nothing depends on any column, up to the number of its forms
 MOST_FEATURES = 6
 MOST_COLUMNS = 40
-CUTS, END = 64, 0.05  # Number of limits of steps, and the minimum share of the rows on each side
+END = 0.05  # Minimum share of the rows on each side of the limit of a step
 FEWEST = 10  # Minimum number of rows of a group
 MOST_TEXTS = 50  # Columns with more different texts are names of rows rather than groups
 COPY = 0.9  # Rank correlation with the errors from which a column is rather computed from them
@@ -313,7 +313,7 @@ def _step(rows: Predictions, column: str, residual: Values) -> tuple[float, floa
     order = np.argsort(values, kind="stable")
     ordered, sums = values[order], np.cumsum(residual[order] - residual.mean())
     n = len(values)
-    places = np.unique(np.linspace(END * n, (1 - END) * n, CUTS).astype(np.intp))
+    places = np.arange(math.ceil(END * n), math.floor((1 - END) * n) + 1)
     places = places[(ordered[places - 1] < ordered[places]) & (places > 0)]
     if not len(places):
         return None

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrik, ndtri
 
+from calcheck.core.filter_conditions import Condition
 from calcheck.core.lazy_inputs import load
 from calcheck.core.text import percent
 from calcheck.core.validation import LARGEST, finite_rows
@@ -571,8 +572,16 @@ def _texts(values: NDArray[np.generic]) -> NDArray[np.str_]:
     return np.where(finite_rows(values), values.astype(str), "(absent)")
 
 
-def region_map(found: Deviations, region: Region, columns: Sequence[NDArray[np.generic]]) -> tuple[Curve, ...]:
-    """Return the map of the cells of the columns (n,) of a region, and its outline, if both hold numbers."""
+def region_map(
+    found: Deviations,
+    region: Region,
+    columns: Sequence[NDArray[np.generic]],
+    conditions: Sequence[Condition] = (),
+) -> tuple[Curve, ...]:
+    """Return the map of the cells of the columns (n,) of a region, and its outline, if both hold numbers.
+
+    Conditions are those of the region where its limits are not those of bins.
+    """
     partitions = found.scan.columns[region.first], found.scan.columns[region.second]
     edges = [cell_edges(partition, values) for partition, values in zip(partitions, columns, strict=True)]
     if any(len(each) == 0 for each in edges):
@@ -585,8 +594,12 @@ def region_map(found: Deviations, region: Region, columns: Sequence[NDArray[np.g
         return ()
     lines = zip(*places, strict=True)  # Bins of all cells in the first column, then in the second
     cells = [[(each[place], each[place + 1]) for place in line] for each, line in zip(edges, lines, strict=True)]
-    outline = [[(each[first], each[last + 1])] for each, (first, last) in zip(edges, runs, strict=True)]
     names = partitions[0].column, partitions[1].column
+    limits = {(each.column, each.operator): float(each.value) for each in conditions if each.operator in (">", "<=")}
+    outline = [
+        [(limits.get((name, ">"), each[first]), limits.get((name, "<="), each[last + 1]))]
+        for name, each, (first, last) in zip(names, edges, runs, strict=True)
+    ]
     return (
         _curve("map", names, cells, [float(deviations[place]) for place in places], [int(rows[p]) for p in places]),
         _curve("region", names, outline, [region.deviation]),

@@ -6,7 +6,7 @@ import math
 import shlex
 import warnings
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,6 +98,7 @@ class Partition(Groups):
     column: str = ""  # Name of the column; empty for several
     # Conditions of the values below and above each cut between the bins that are in order, which are the first
     cuts: Cuts = ()
+    values: AnyArray | None = None  # (n,), of quantile bins, unless some are missing
 
     @classmethod
     def make(cls, label: Indices, bins: Sequence[Conditions], column: str = "", cuts: Cuts = ()) -> Partition:
@@ -115,7 +116,8 @@ class Partition(Groups):
             last = np.unique(np.searchsorted(np.cumsum(counts), targets))
             last = last[last < len(distinct) - 1]
         edges = [_edge(distinct[place], distinct[place + 1]) for place in last]
-        return Partition.edges(column, values, missing, edges)
+        found = Partition.edges(column, values, missing, edges)
+        return found if missing.any() else replace(found, values=values)
 
     @staticmethod
     def edges(column: str, values: AnyArray, missing: Mask, edges: Sequence[str]) -> Partition:
@@ -191,6 +193,28 @@ class Partition(Groups):
         found = [(first, last) for first in range(ordered) for last in range(first, ordered)]
         found += [(bin_, bin_) for bin_ in range(ordered, k)]
         return [run for run in found if run != (0, k - 1)]
+
+    def divided(self, run: tuple[int, int], scores: Values, searched: Indices | slice, least: int) -> Partition | None:
+        """Return the rows in two bins, cut where scores (m,) of the searched rows change most in the bins at a cut.
+
+        The cut is that of a run that ends at the first or the last bin; None for others. A bin has at least so many
+        searched rows.
+        """
+        (first, last), n = run, len(scores)
+        if self.values is None or not self.cuts or (first > 0) == (last < len(self.cuts)):
+            return None
+        cut = first - 1 if first else last
+        values, label = self.values[searched], self.label[searched]
+        order = np.argsort(values, kind="stable")
+        ordered, below = values[order], np.arange(1, n)
+        near = np.isin(label[order], (cut, cut + 1))
+        places = below[near[:-1] & near[1:] & (ordered[:-1] < ordered[1:]) & (np.minimum(below, n - below) >= least)]
+        if not len(places):
+            return None
+        sums = np.cumsum(scores[order] - scores.mean())[places - 1]
+        best = places[np.argmax(sums**2 / (places * (n - places)))]
+        edge = _edge(ordered[best - 1], ordered[best])
+        return Partition.edges(self.column, self.values, np.zeros(len(self.values), dtype=np.bool_), [edge])
 
     def conditions(self, first: int, last: int) -> Conditions:
         """Return the conditions of the rows from one bin to another."""

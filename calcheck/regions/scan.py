@@ -207,6 +207,24 @@ class Scan:
         parts = [self.columns[column].conditions(*run) for column, run in sides if run is not None]
         return tuple(chain.from_iterable(parts))
 
+    def place(
+        self, region: Region, scores: Values, searched: Indices | slice = slice(None), least: int | None = None
+    ) -> tuple[tuple[Condition, ...], Mask]:
+        """Return the conditions of a region, and which rows are in it, (n,).
+
+        The limit of one column is where the scores (m,) of the searched rows change most, near that of the bins.
+        """
+        for column, run, other in (
+            (region.first, region.first_run, region.second_run),
+            (region.second, region.second_run, region.first_run),
+        ):
+            if run is not None and other is None:
+                least = self.min_rows if least is None else least
+                if divided := self.columns[column].divided(run, scores, searched, least):
+                    side = int(run[0] > 0)
+                    return divided.bins[side], divided.label == side
+        return self.conditions(region), self.mask(region)
+
     def mask(self, region: Region) -> Mask:
         """Return which rows are in a region, (n,)."""
         inside = np.ones(len(self.columns[0].label), dtype=np.bool_)

@@ -91,13 +91,13 @@ class Boxes:
             for rows, sums in zip(scan.by_region(ones), scan.by_region(scores), strict=True):
                 yield rows.ravel(), sums.reshape(-1, scores.shape[1])
 
-    def place(self, part: int, number: int, scores: Values) -> Place:  # noqa: ARG002 - as for directions
+    def place(self, part: int, number: int, scores: Values) -> Place:
         """Return a region as conditions on its columns."""
         scan, (first, second) = [(scan, pair) for scan in self.scans(slice(None)) for pair in scan.pairs][part]
         line, column = divmod(number, len(scan.selectors[second]))
         region = Region(first, second, scan.run(first, line), scan.run(second, column), 0, 0.0, 1.0)
-        conditions = scan.conditions(region)
-        return Place(label_of(conditions), filter_options(conditions), scan.mask(region))
+        conditions, inside = scan.place(region, scores, self.searched, _least(len(scores)))
+        return Place(label_of(conditions), filter_options(conditions), inside)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,21 @@ def logistic(u):
     return -1 - q * slope
 
 
+def test_the_limit_of_a_column_is_where_scores_change_most_near_that_of_the_bins():
+    """Scores of 20 values change after the 13th, or after the 18th, which is beyond the bins at the limit 10."""
+    values = np.arange(1.0, 21.0)
+    scores = np.where(values > 13, 1.0, 0.0)
+    column = Partition.quantiles("age", values, np.zeros(20, dtype=np.bool_), 4)
+    assert [str(above) for _, above in column.cuts] == ["age>5", "age>10", "age>15"]
+    for run, side in (((2, 3), ["age>13"]), ((0, 1), ["age<=13"])):
+        divided = column.divided(run, scores, slice(None), 2)
+        assert [str(each) for each in divided.bins[int(run[0] > 0)]] == side
+        assert divided.label.tolist() == [0] * 13 + [1] * 7
+    assert column.divided((1, 2), scores, slice(None), 2) is None
+    assert str(column.divided((2, 3), 1.0 * (values > 18), slice(None), 2).bins[1][0]) == "age>14"
+    assert [str(each) for each in column.divided((2, 3), scores, slice(None), 10).bins[1]] == ["age>10"]
+
+
 UNIFORM = logistic((np.arange(1_000_000) + 0.5) / 1_000_000)
 
 

@@ -56,6 +56,14 @@ def test_its_factor_is_that_of_its_rows_and_its_filter_selects_them(calcheck, pa
 
 
 @pytest.mark.slow
+def test_the_search_and_the_correction_name_the_same_region(calcheck, path):
+    region = region_of(calcheck, path, "--inputs", "a,b")
+    for command, column in (("slices", ("--columns", "a,b")), ("recalibrate", ("--inputs", "a,b"))):
+        found = json.loads(calcheck(command, path, *column, "--format", "json").out)["results"]
+        assert region["where"] in [each["slice"].get("group") for each in found]
+
+
+@pytest.mark.slow
 def test_python_has_the_same_region_as_the_command_line(calcheck, path, frame):
     told = region_of(calcheck, path, "--inputs", "a,b")
     found = evaluate(frame, ["zms", "coverage"], inputs=["a", "b"]).region

@@ -113,8 +113,9 @@ class Places:
         first = deviations.most_deviating(CLEAR, 1)[0]
         if not rejects(first.p_value, 1 - CLEAR):
             return None
-        conditions = self.scan.conditions(first)
-        place = Place(label_of(conditions) or "all rows", filter_options(conditions), self.scan.mask(first))
+        least = math.ceil(self.scan.min_rows * len(self.searched) / len(rows))
+        conditions, inside = self.scan.place(first, deviations.scores[:, first.score], self.searched, least)
+        place = Place(label_of(conditions) or "all rows", filter_options(conditions), inside)
         return WrongPlace(place, DIRECTIONS[first.score][int(first.deviation > 0)], first.p_value)
 
     def groups(self, *found: WrongPlace | None) -> list[Place]:

@@ -210,9 +210,9 @@ class RegionSearch:
         self.found = self.deviations.most_deviating(1 - self.run.confidence, searched.options.most)
         self.regions: list[FoundRegion] = []
         for each in self.found:
-            own = np.flatnonzero(self.scan.mask(each))
-            region = FoundRegion(self.scan.conditions(each), own, each.score, each.deviation, each.p_value)
-            self.regions.append(region)
+            conditions, inside = self.scan.place(each, self.deviations.scores[:, each.score])
+            own = np.flatnonzero(inside)
+            self.regions.append(FoundRegion(conditions, own, each.score, each.deviation, each.p_value))
 
     def report(self) -> Report:
         """Return the report, with metrics that describe the regions."""
@@ -230,7 +230,10 @@ class RegionSearch:
         if not all(name in known for name in names):  # A single column
             return ()
         return region_map(
-            self.deviations, region, [partition.values_of(self.searched.source, known[name]) for name in names]
+            self.deviations,
+            region,
+            [partition.values_of(self.searched.source, known[name]) for name in names],
+            self.regions[0].conditions,
         )
 
     def _detectable(self) -> dict[str, float | int | None]:
