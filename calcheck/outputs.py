@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from calcheck.conclusion import Key, combine
-from calcheck.conclusion.decision import Estimate
-from calcheck.conclusion.effects import correlation_text
+from calcheck.conclusion.effects import Estimate, correlation_text
 from calcheck.core.text import p_text
 from calcheck.errors import OptionError
 from calcheck.evaluation import (
@@ -28,9 +27,8 @@ from calcheck.evaluation import (
 from calcheck.execution.run import RowDependence, Run
 from calcheck.inference.p_values_and_verdicts import topic_p_values
 from calcheck.io.evaluation_points import NewRows
-from calcheck.metrics._targets import DependenceFactor
-from calcheck.metrics.base import Metric
-from calcheck.metrics.sharpness import Width
+from calcheck.metrics.accuracy import Width
+from calcheck.metrics.base import DependenceFactor, Metric
 from calcheck.predictions import InMemory, MappedSource, Predictions, Source
 from calcheck.reports import Report, Skipped, rejects
 from calcheck.reports.conclusion import Conclusion, Effect

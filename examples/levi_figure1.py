@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from calcheck import recalibrate
-from calcheck.charts.image_files import draw
+from calcheck.charts.drawing import draw
 from calcheck.charts.picture import Axis, Line, Panel, Picture, Rule
 from calcheck.reports import Report
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calcheck.charts.image_files import draw
+from calcheck.charts.drawing import draw
 from calcheck.charts.picture import Picture
 from calcheck.render.metric_pictures import metric_pictures
 from calcheck.reports import Report

@@ -21,7 +21,7 @@ from calcheck.errors import DataError
 from calcheck.evaluation import Answer, evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
-from calcheck.metrics._targets import DependenceFactor
+from calcheck.metrics.base import DependenceFactor
 from calcheck.outputs import _listed_clips, evaluate_outputs
 from calcheck.predictions import InMemory, Predictions
 from calcheck.render.screen import screen_answer

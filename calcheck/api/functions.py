@@ -20,7 +20,7 @@ from calcheck.metrics import METRICS
 from calcheck.options import TOLERANCE
 from calcheck.predictions import Predictions
 from calcheck.render.numbers_and_notes import headline
-from calcheck.render.page import render
+from calcheck.render.page import render_page
 from calcheck.render.screen import screen_document
 from calcheck.reports import Report
 from calcheck.studies.gate.evaluate import answer_gates, evaluate_rule
@@ -207,7 +207,7 @@ def report(
     models = data if isinstance(data, Mapping) and arguments.are_models(data) else {"": data}
     found = {str(name): evaluate(each, metrics, pictures=True, **options) for name, each in models.items()}
     shown = [each.model(plot_by, name) for name, each in found.items()]
-    made = Page(dict(zip([each.name for each in shown], found.values(), strict=True)), render(page_of(shown)))
+    made = Page(dict(zip([each.name for each in shown], found.values(), strict=True)), render_page(page_of(shown)))
     if output is not None:
         made.save(output)
     return made

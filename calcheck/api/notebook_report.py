@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from calcheck.charts import image_files
+from calcheck.charts import drawing
 from calcheck.charts.drawing import vega_lite
 from calcheck.charts.picture import Picture
 from calcheck.errors import OptionError, keyword_messages, with_keywords
@@ -24,8 +24,8 @@ from calcheck.render import FORMATS, PAGE, formats_of, page, terminal
 from calcheck.render import render as render_as
 from calcheck.render.data import NUMBERS, metric_lines
 from calcheck.render.document import Document, report_document
-from calcheck.render.html import escape, render, render_fragment
 from calcheck.render.metric_pictures import answer_picture, metric_picture, metric_pictures
+from calcheck.render.page import escape, render, render_fragment
 from calcheck.render.screen import screen_document
 from calcheck.reports import Report, Result
 from calcheck.storage.atomic_write import write_bytes, write_text
@@ -84,13 +84,13 @@ class InteractivePicture:
     def save(self, path: str | PathLike[str]) -> None:
         """Draw the picture to a .svg, .png or .pdf file."""
         name = fspath(path)
-        image_files.require_image(name)
-        write_bytes(name, image_files.draw(self.picture, name))
+        drawing.require_image(name)
+        write_bytes(name, drawing.draw(self.picture, name))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002 - of notebooks
         """Return the picture as SVG, and as a specification that notebooks may draw themselves."""
         specification = vega_lite(self.picture)
-        return {"image/svg+xml": image_files.svg(self.picture), "application/vnd.vegalite.v6+json": specification}
+        return {"image/svg+xml": drawing.svg(self.picture), "application/vnd.vegalite.v6+json": specification}
 
 
 class InteractiveReport(Report):
@@ -229,7 +229,7 @@ class InteractiveReport(Report):
         """
         if not self._pointwise:
             return render(self._document())
-        return page.render(page_of([self.model(plot_by)]))
+        return page.render_page(page_of([self.model(plot_by)]))
 
     def model(self, plot_by: Sequence[str], name: str = "") -> ModelReport:
         """Return what a page shows of the model."""
@@ -265,7 +265,7 @@ class InteractiveReport(Report):
         """
         name = fspath(path)
         with keyword_messages():
-            if name.lower().endswith(image_files.SUFFIXES):
+            if name.lower().endswith(drawing.SUFFIXES):
                 self.plot().save(name)
                 return
             if not (known := [each for each in formats_of(name) if "report" in FORMATS[each].kinds]):
@@ -293,7 +293,7 @@ class InteractiveReport(Report):
     def _repr_html_(self) -> str:
         """Return the first screen and the pictures, for notebooks; the answer has one."""
         drawn = [answer_picture(self), *(each.picture for each in self.pictures())]
-        drawings = [image_files.svg(each) for each in drawn if each is not None]
+        drawings = [drawing.svg(each) for each in drawn if each is not None]
         return with_keywords(render_fragment(self._document("screen"), drawings))
 
     def plot(self, metric: str | None = None) -> InteractivePicture:
@@ -326,7 +326,7 @@ class InteractiveReport(Report):
             if metric is None:
                 drawn = [answer_picture(self), *(each.picture for each in self.pictures())]
             else:
-                if metric.lower().endswith(image_files.SUFFIXES):
+                if metric.lower().endswith(drawing.SUFFIXES):
                     raise OptionError(f"{metric!r} is no metric: plot().save({metric!r}) writes the picture")
                 name = canonical_name(metric)
                 again: Callable[[str], Report] | None = vars(self).get("_again")

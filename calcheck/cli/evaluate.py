@@ -461,8 +461,8 @@ def _deliver(
     if output.format != PAGE or not models or brief:
         inputs_and_outputs.deliver_text(text(output.format), output)
         return
-    from calcheck.charts.image_files import NO_ENGINE, engine_starts
-    from calcheck.render.page import render as render_page
+    from calcheck.charts.drawing import NO_ENGINE, engine_starts
+    from calcheck.render.page import render_page
     from calcheck.studies.page.document import page_of
 
     if not engine_starts():

@@ -80,7 +80,7 @@ def require_deliverable(outputs: Mapping[str, str | None], inputs: Sequence[str]
 
         require_suffix(pointwise)
     if plot := outputs.get("plot"):
-        from calcheck.charts.image_files import require_image
+        from calcheck.charts.drawing import require_image
 
         require_image(plot)
     written = [path for path in outputs.values() if path and path not in STDOUT]
@@ -92,10 +92,10 @@ def require_deliverable(outputs: Mapping[str, str | None], inputs: Sequence[str]
 
 def draw(picture: Picture, path: str) -> None:
     """Draw a picture to a file, in the format given by the file name."""
-    from calcheck.charts import image_files
+    from calcheck.charts import drawing
     from calcheck.storage.atomic_write import write_bytes
 
-    write_bytes(path, image_files.draw(picture, path))
+    write_bytes(path, drawing.draw(picture, path))
 
 
 def pictures_of(report: Report) -> tuple[Picture, ...]:

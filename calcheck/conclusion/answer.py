@@ -5,8 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from calcheck.conclusion.decision import Estimate, decide, is_inside, is_outside, is_wrong, rows_needed
-from calcheck.conclusion.effects import SCALE, WIDTH, Key, Measured
+from calcheck.conclusion.effects import (
+    SCALE,
+    WIDTH,
+    Estimate,
+    Key,
+    Measured,
+    decide,
+    is_inside,
+    is_outside,
+    is_wrong,
+    rows_needed,
+)
 from calcheck.core.text import p_text
 from calcheck.reports import Report, Result, Skipped
 from calcheck.reports.conclusion import Answered, Conclusion, Effect, OutputConclusion, Qualifier, Topic

@@ -35,7 +35,7 @@ DECOMPOSITIONS = ("mean-miscalibration", "quantile-miscalibration", "crps-miscal
 METRICS = Metrics(
     {
         **dict.fromkeys(("zms", "rce", "lzms", "lrce"), "spread"),  # on average, by bins, and tested bin by bin
-        "ece": "ece",  # marginal calibration
+        "ece": "pit",  # marginal calibration
         **dict.fromkeys(("pit", *PIT_COMPONENTS, "pit-independence"), "pit"),
         "tail": "tail",
         **dict.fromkeys(LOCAL_ERRORS, "local_error"),  # by inputs, uncertainty, time or a column
@@ -44,12 +44,12 @@ METRICS = Metrics(
         **dict.fromkeys(("ence", "uce"), "spread"),
         "cce": "cce",  # conditional calibration
         **dict.fromkeys(("jmmd", "ammd"), "jmmd"),
-        **dict.fromkeys(("cmmd", "fid"), "cmmd"),
+        **dict.fromkeys(("cmmd", "fid"), "jmmd"),
         **dict.fromkeys(("nll", "crps", "interval-score", "wis", "pinball"), "scores"),  # proper scores
         **dict.fromkeys(DECOMPOSITIONS, "decompositions"),  # of proper scores
         **dict.fromkeys(("mae", "rmse", "bias", "standardized-bias"), "accuracy"),
-        "confidence-curve": "confidence_curve",
-        **dict.fromkeys(("sharpness", "width", "cv"), "sharpness"),  # properties of the predictions
+        "confidence-curve": "accuracy",
+        **dict.fromkeys(("sharpness", "width", "cv"), "accuracy"),  # properties of the predictions
     },
     PATH,
     str.title,

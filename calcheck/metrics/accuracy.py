@@ -1,20 +1,22 @@
-"""Accuracy of point predictions."""
+"""Accuracy of point predictions, its order by predicted uncertainty, and properties of the predictions alone."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.errors import Message
-from calcheck.inference.metric_protocol import IntervalInference, RowResults
-from calcheck.metrics._lazy import coverage, np, order_statistics, pit, zscores
-from calcheck.metrics._targets import with_verdict
-from calcheck.metrics.base import WEIGHT, LocalMetric, MeanMetric
+from calcheck.errors import DataError, Message
+from calcheck.inference.metric_protocol import CurveData, IntervalInference, RowResults
+from calcheck.metrics._lazy import binning, bootstrap, coverage, curves, groups, np, pit, zscores
+from calcheck.metrics.base import WEIGHT, LevelOption, LocalMetric, MeanMetric, OrderedMetric, RowMetric, with_verdict
+from calcheck.options import option
+from calcheck.result_details import ConfidenceCurveDetails, RemovalPoint
 
 if TYPE_CHECKING:
-    from calcheck.inference.order_statistics import WeightedMean
-    from calcheck.metrics._lazy import Clusters, Means, Predictions, Run, Values
+    from calcheck.inference.bootstrap import WeightedMean
+    from calcheck.metrics._lazy import AnyArray, Clusters, Curve, Means, MeanTerm, Predictions, Run, Source, Values
+    from calcheck.statistics.groups import Groups
 
 
 @dataclass(frozen=True)
@@ -203,11 +205,255 @@ def _standardized(rows: Predictions) -> dict[str, Values]:
 def _mean_of_rows(columns: dict[str, Values], weights: Values | None, clusters: Clusters | None) -> WeightedMean:
     """Return the mean of z, with a further target beyond each of the outermost limits for its standard error."""
     added = 2 * float(columns["outermost"][0]) ** 2 if "outermost" in columns else 0.0
-    return order_statistics.weighted_mean(columns["z"], weights, clusters, added)
+    return bootstrap.weighted_mean(columns["z"], weights, clusters, added)
 
 
 def _mean_of_sums(means: Means | dict[str, Values], n: float) -> WeightedMean:
     """Return a mean from the sums of a state."""
     mean, square, outermost = float(means["z"]), float(means["z2"]), float(means.get("outermost", 0.0))
     variance = max(square - mean**2, 0.0) / (n - 1) + 2 * (outermost / n) ** 2
-    return order_statistics.WeightedMean(mean, variance**0.5, n - 1)
+    return bootstrap.WeightedMean(mean, variance**0.5, n - 1)
+
+
+@dataclass(frozen=True)
+class Sharpness(RowMetric):
+    r"""Root mean predicted variance: the average predicted uncertainty.
+
+    .. math:: \mathrm{sharpness} = \sqrt{\frac1n \sum_i \sigma_i^2}
+
+    Value
+    -----
+    Unit of y, > 0; smaller is sharper, which is better only among calibrated models.
+
+    Notes
+    -----
+    Called RMV by Levi et al. Time O(n).
+
+    References
+    ----------
+    Levi et al. (2022), Eq. 6, doi:10.3390/s22155540.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="sharpness",
+        unit="y",
+        needs=("predictive",),
+        alternative="none",
+        orientation="none",
+        source="Levi et al., Eq. 6",
+        interpretation="Smaller is sharper, which is better only if the model is calibrated.",
+        exempt_laws={"spread": "measures the width of predictions, not their calibration"},
+    )
+
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
+        """Return the histogram of predicted standard deviations."""
+        return (curves.spread_histogram(zscores.spreads(shown.source.predictions().distributions())),)
+
+    def compute(self, rows: Predictions) -> RowResults:
+        return RowResults({"variance": zscores.spreads(rows.distributions()) ** 2})
+
+    def value(self, means: Means) -> Values:
+        return np.sqrt(means["variance"])
+
+
+@dataclass(frozen=True)
+class Width(LevelOption, MeanMetric):
+    r"""Mean width of the central prediction intervals.
+
+    .. math:: \mathrm{width} = \frac1n \sum_i (u_i - l_i), \qquad
+              l_i = F_i^{-1}(\tfrac{1-p}2), \; u_i = F_i^{-1}(\tfrac{1+p}2)
+
+    Value
+    -----
+    Unit of y, >= 0; smaller is sharper, which is better only among calibrated models.
+
+    Notes
+    -----
+    A mean over rows. Time O(n).
+
+    References
+    ----------
+    Gneiting, Balabdaoui, Raftery (2007), "Probabilistic forecasts, calibration and sharpness".
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="width",
+        unit="y",
+        needs=("predictive",),
+        alternative="none",
+        orientation="none",
+        source="Gneiting et al. 2007",
+        interpretation="Smaller is sharper, which is better only if the coverage is correct.",
+        uses="interval",
+        exempt_laws={"spread": "measures the width of predictions, not their calibration"},
+    )
+    column: ClassVar[str] = "width"
+
+    def compute(self, rows: Predictions) -> RowResults:
+        return RowResults({"width": zscores.interval_widths(rows.distributions(), self.level_of(rows.predictive))})
+
+
+@dataclass(frozen=True)
+class Cv(RowMetric):
+    r"""Coefficient of variation of the predicted standard deviations.
+
+    .. math:: C_v = \frac1{\bar\sigma} \sqrt{\frac{1}{n-1} \sum_i (\sigma_i - \bar\sigma)^2}
+
+    Value
+    -----
+    Dimensionless, >= 0; 0 if all rows have the same uncertainty.
+
+    Notes
+    -----
+    Time O(n). Standard deviations are centered before squaring, so nearly equal values lose no precision.
+
+    References
+    ----------
+    Levi et al. (2022), Eq. 10, doi:10.3390/s22155540.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="cv",
+        needs=("predictive",),
+        alternative="none",
+        orientation="none",
+        source="Levi et al., Eq. 10",
+        interpretation="0 means that all rows have the same uncertainty; bins by uncertainty are then not informative.",
+        exempt_laws={"spread": "measures the variation of uncertainties, not their calibration"},
+    )
+
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
+        """Return the histogram of predicted standard deviations."""
+        return (curves.spread_histogram(zscores.spreads(shown.source.predictions().distributions())),)
+
+    def compute(self, rows: Predictions) -> RowResults:
+        std = zscores.spreads(rows.distributions())
+        if len(std) == 1:
+            raise DataError("cv needs at least 2 rows, got 1")
+        return self.rows_around(float(std.mean()), rows)
+
+    @staticmethod
+    def rows_around(center: float, rows: Predictions) -> RowResults:
+        """Return the columns of each row, with standard deviations relative to a center that only affects rounding."""
+        std = zscores.spreads(rows.distributions())
+        away = std - center
+        return RowResults({"std": std, "std_away": away, "std_away_squared": away**2})
+
+    def value(self, means: Means) -> Values:
+        variance = np.maximum(means["std_away_squared"] - means["std_away"] ** 2, 0)
+        return np.asarray(np.sqrt(variance * means.n / (means.n - 1)) / means["std"])
+
+
+LEVELS = 100  # points of the curve, in percent
+REPORTED_LEVELS = range(0, LEVELS, 10)
+
+
+@dataclass(frozen=True)
+class ConfidenceCurve(OrderedMetric):
+    r"""Area between the confidence curve and its oracle: how well uncertainties rank the errors.
+
+    .. math:: \int_0^{0.99} (c(s) - o(s)) \, ds
+
+    where c(s) is the error of the remaining rows after removing the share s with the largest standard deviations, and
+    o(s) is the error after removing the share s with the largest errors. The integral uses the trapezoidal rule at
+    0, 1, ..., 99 %.
+
+    Value
+    -----
+    Unit of y, >= 0, smaller is better. It is 0 only if uncertainties and errors have the same order, which no
+    probabilistic model achieves.
+
+    Notes
+    -----
+    Depends on the order of the uncertainties, not on their size. Rows with equal uncertainties are removed in equal
+    parts, so the row order of the file does not matter. The interval is a percentile interval. Time O(n log n).
+
+    References
+    ----------
+    Pernot (2022), "Confidence curves for UQ validation: probabilistic reference vs. oracle", arXiv 2206.15272.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="confidence-curve",
+        unit="y",
+        source="Pernot 2022 (arXiv 2206.15272)",
+        interpretation="Smaller is better; a perfect model is above 0, because errors are partly random.",
+        interval="percentile",
+        independent_rows="rows depend on each other, and it orders all of them by their errors",
+        details=ConfidenceCurveDetails,
+        exempt_laws={"spread": "depends on the order of the uncertainties only"},
+    )
+
+    score: Literal["mae", "rmse"] = option(
+        "Error of the remaining rows: mean absolute error or root mean squared error.", "mae"
+    )
+
+    def sort_keys(self, rows: Predictions) -> dict[str, Values]:
+        return {"absolute_error": np.abs(zscores.errors(rows)), "std": zscores.spreads(rows.distributions())}
+
+    def compute(self, rows: Predictions) -> RowResults:
+        by_std = binning.cut_spreads(rows.distributions(), tuple(self._remaining_shares()))  # replicates share it
+        return self._curve(self.sort_keys(rows), by_std)
+
+    def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
+        return self._curve(columns, groups.CutTieGroups(columns["std"], self._remaining_shares()))
+
+    def _curve(self, columns: dict[str, Values], by_std: Groups) -> RowResults:
+        """Return the columns of each row, given its group of equal standard deviations."""
+        error, std = columns["absolute_error"], columns["std"]
+        terms = self._terms(error, by_std)
+        curve, oracle = self._curves(groups.Averages(terms, len(std)).means())
+        lines: list[RemovalPoint] = [
+            {"removed": percent / LEVELS, "error": float(curve[percent]), "oracle": float(oracle[percent])}
+            for percent in REPORTED_LEVELS
+        ]
+        details: ConfidenceCurveDetails = {"curve": lines}
+        return RowResults({"absolute_error": error, "std": std}, terms, details=details)
+
+    def _terms(self, error: Values, by_std: Groups) -> dict[str, MeanTerm]:
+        """Return the terms whose means determine both curves, given absolute errors (n,)."""
+        loss = error if self.score == "mae" else error**2
+        by_error = groups.CutTieGroups(loss, self._remaining_shares())
+        return {
+            "rows_by_std": groups.MeanTerm(groups=by_std),
+            "error_by_std": groups.MeanTerm(loss, by_std),
+            "rows_by_error": groups.MeanTerm(groups=by_error),
+            "error_by_error": groups.MeanTerm(loss, by_error),
+        }
+
+    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
+        """Return the value of a data set without the curves that are reported."""
+        rows = source.predictions()
+        error, n = np.abs(zscores.errors(rows)), len(rows)
+        shares = tuple(self._remaining_shares())
+        if self.score == "mae" and n <= groups.PART:  # a sum of weighted errors
+            oracle = binning.order_weights(n, shares) @ np.sort(error)
+            return float(binning.spread_weights(rows.distributions(), shares) @ error - oracle)
+        by_std = binning.cut_spreads(rows.distributions(), shares)
+        return float(self.value(groups.Averages(self._terms(error, by_std), n).means()))
+
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
+        """Return the error of the remaining rows by the share of removed rows, and that of the oracle."""
+        found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
+        curve, oracle = self._curves(bootstrap.statistic_of(self, found).means())
+        removed = 1 - self._remaining_shares()
+        return curves.curve_of("confidence", removed, curve), curves.curve_of("oracle", removed, oracle)
+
+    def value(self, means: Means) -> Values:
+        curve, oracle = self._curves(means)
+        return np.asarray(np.trapezoid(curve - oracle, dx=1 / LEVELS, axis=-1))
+
+    def _curves(self, means: Means) -> tuple[AnyArray, AnyArray]:
+        """Return the errors after removing 0, 1, ..., 99 % of the rows, by uncertainty and by error, (..., 100)."""
+        shares = self._remaining_shares()
+        curves = (
+            groups.cumulative_at(shares, means[f"rows_by_{order}"], means[f"error_by_{order}"]) / shares
+            for order in ("std", "error")
+        )
+        curve, oracle = (each if self.score == "mae" else np.sqrt(each) for each in curves)
+        return curve, oracle
+
+    @staticmethod
+    def _remaining_shares() -> Values:
+        """Return the shares of remaining rows."""
+        return 1 - np.arange(LEVELS) / LEVELS

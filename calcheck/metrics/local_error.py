@@ -78,7 +78,7 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         return fit
 
     def evaluate(self, fit: LocalRegression, source: Source, run: Run) -> RowResults:
-        from calcheck.embeddings.leave_one_out import LAMBDAS
+        from calcheck.embeddings.local_error import LAMBDAS
 
         rows = source.predictions()
         found = self._estimate(fit, rows)

@@ -11,17 +11,16 @@ from calcheck.core import sc
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import AT_QUANTILES, Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
-from calcheck.metrics._lazy import coverage, groups, np, order_statistics, width
-from calcheck.metrics._targets import with_verdict
-from calcheck.metrics.base import FIXED, LevelOption, OrderedMetric, has_interval, stated_levels
+from calcheck.metrics._lazy import bootstrap, coverage, groups, np
+from calcheck.metrics.base import FIXED, LevelOption, OrderedMetric, has_interval, stated_levels, with_verdict
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.result_details import FactorAtLevel, WidthFactorDetails
 
 if TYPE_CHECKING:
-    from calcheck.inference.order_statistics import WeightedOrder
+    from calcheck.inference.bootstrap import WeightedOrder
     from calcheck.metrics._lazy import Clusters, Means, Predictions, Run, Source, Values
+    from calcheck.statistics.coverage import Uniforms
     from calcheck.statistics.groups import TieGroups
-    from calcheck.statistics.width import Uniforms
 
 LEVELS = (0.5, 0.9, 0.99)  # Levels at which the factors show the shape of the distributions
 STEP, STEPS = 1.1, 16  # Ratio of neighboring factors of the grid for sums, and their number on each side of 1
@@ -89,7 +88,7 @@ class WidthFactor(LevelOption, OrderedMetric):
     def fit(self, source: Source, run: Run) -> Standard:  # type: ignore[override] # noqa: ARG002 - not random
         """Return what the data and their replicates have in common."""
         rows = source.predictions()
-        return Standard(width.uniforms(rows), self._expected(self._members(rows)))
+        return Standard(coverage.uniforms(rows), self._expected(self._members(rows)))
 
     def refit(self, fit: Standard, source: Source, run: Run) -> Standard:  # noqa: ARG002
         """Return the same, which does not depend on which of exchangeable values is the target."""
@@ -99,19 +98,19 @@ class WidthFactor(LevelOption, OrderedMetric):
         rows = source.predictions()
         if fit is None:
             return self.compute(rows)
-        order = width.width_order(rows, self.level_of(rows.predictive), fit.uniform)
+        order = coverage.width_order(rows, self.level_of(rows.predictive), fit.uniform)
         found = self._results(self._sort_keys(rows, fit.uniform), order)
         if run.dependence.is_stated:
             return found
         return replace(found, details=self._details(rows, found, fit, 1 - run.confidence))
 
     def sort_keys(self, rows: Predictions) -> dict[str, Values]:
-        return self._sort_keys(rows, width.uniforms(rows))
+        return self._sort_keys(rows, coverage.uniforms(rows))
 
     def _sort_keys(self, rows: Predictions, uniform: Uniforms | None) -> dict[str, Values]:
         """Return the ratios; whether targets are inside stated limits; and what the ratios of draws are divided by."""
         level, predictive = self.level_of(rows.predictive), rows.distributions()
-        keys = {"ratio": width.width_ratios(rows, level, uniform)}
+        keys = {"ratio": coverage.width_ratios(rows, level, uniform)}
         if coverage.states_limits(predictive):
             keys |= coverage.inside(rows, level)
         if members := self._members(rows):
@@ -122,13 +121,13 @@ class WidthFactor(LevelOption, OrderedMetric):
         """Return the ratios of draws that play the target, by name."""
         if rows.distributions().n_draws is None:
             return {}
-        found = width.role_ratios(rows, self.level_of(rows.predictive))
+        found = coverage.role_ratios(rows, self.level_of(rows.predictive))
         return {f"{MEMBER}{number}": each for number, each in enumerate(found)}
 
     def _expected(self, members: dict[str, Values], level: float | None = None) -> float:
         """Return the mean quantile of the ratios of the draws that play the target; 1 without draws."""
         level = self.level_of(None) if level is None else level
-        return sum(width.quantile_of(each, level) for each in members.values()) / len(members) if members else 1.0
+        return sum(coverage.quantile_of(each, level) for each in members.values()) / len(members) if members else 1.0
 
     def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
         return self._results(columns, groups.TieGroups(columns["ratio"]))
@@ -158,8 +157,8 @@ class WidthFactor(LevelOption, OrderedMetric):
         if coverage.states_limits(predictive):
             found = {name: np.asarray(each.mean()) for name, each in coverage.inside(rows, level).items()}
             return float(self._by_share(groups.Means(found, len(rows))))
-        ratio, draws = np.asarray(width.width_quantile(rows, level, fit.uniform)), predictive.n_draws
-        return float(ratio if draws is None else width.factor_of_draws(ratio, fit.expected, draws))
+        ratio, draws = np.asarray(coverage.width_quantile(rows, level, fit.uniform)), predictive.n_draws
+        return float(ratio if draws is None else coverage.factor_of_draws(ratio, fit.expected, draws))
 
     def value(self, means: Means) -> Values:
         return self._of_means(means)
@@ -177,7 +176,9 @@ class WidthFactor(LevelOption, OrderedMetric):
     def _quantile(self, means: Means, name: str) -> Values:
         """Return the quantile of ratios, (...), given the shares of rows with each of the different ones, (..., k)."""
         values = means[f"{name} values"]
-        below = np.count_nonzero(np.cumsum(means[name], axis=-1) < self.level_of(None) * (1 - width.ROUNDING), axis=-1)
+        below = np.count_nonzero(
+            np.cumsum(means[name], axis=-1) < self.level_of(None) * (1 - coverage.ROUNDING), axis=-1
+        )
         return np.asarray(values[np.minimum(below, len(values) - 1)])
 
     def null_statistic(self, means: Means) -> Values:
@@ -202,7 +203,7 @@ class WidthFactor(LevelOption, OrderedMetric):
     def on_grid(self, rows: Predictions) -> dict[str, Values]:
         """Return the share of each row up to the factors of a grid, of the target and of draws in its place."""
         level, predictive = self.level_of(rows.predictive), rows.distributions()
-        shares, *members = width.shares_up_to(rows, level, self._grid(), tuple(self._members(rows).values()))
+        shares, *members = coverage.shares_up_to(rows, level, self._grid(), tuple(self._members(rows).values()))
         found = {f"{UP_TO}{place}": each for place, each in enumerate(shares.T)}
         if members:
             found |= {f"{MEMBER}{UP_TO}{place}": each for place, each in enumerate(np.mean(members, axis=0).T)}
@@ -215,9 +216,7 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def limits_of_sums(self, means: Means, rows: float, tail: float) -> tuple[float, float]:
         """Return the limits by shares of rows up to the factors of a grid, given how many independent rows they are."""
-        from calcheck.inference.order_statistics import binomial_shares
-
-        low, high = binomial_shares(rows, self.level_of(None), tail)
+        low, high = bootstrap.binomial_shares(rows, self.level_of(None), tail)
         least = float(self._on_grid(means, low)) if low > 0 else 0.0
         return least, float(self._on_grid(means, high)) if high < 1 else math.inf
 
@@ -243,7 +242,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         """Return the factor that normal distributions need to have this share of targets inside."""
         level = self.level_of(None)
         share = np.clip(coverage.nearest_share(means, np.asarray(level)), 0, 1)
-        return np.asarray(width.normal_score(level) / sc.ndtri((1 + share) / 2))
+        return np.asarray(coverage.normal_score(level) / sc.ndtri((1 + share) / 2))
 
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by order statistics, and the test of the number of targets inside."""
@@ -274,7 +273,7 @@ class WidthFactor(LevelOption, OrderedMetric):
 
         def own_order(name: str) -> tuple[WeightedOrder, Values]:
             ties = cast("TieGroups", rows.terms[name].groups)
-            found = order_statistics.WeightedOrder.from_ties(ties, weights, float(rows.n))
+            found = bootstrap.WeightedOrder.from_ties(ties, weights, float(rows.n))
             return found, np.where(ties.values <= found.value(level), 1 - level, -level)
 
         order, apart = own_order("ratio")
@@ -282,21 +281,21 @@ class WidthFactor(LevelOption, OrderedMetric):
             return order
         for name in members:
             apart -= own_order(name)[1] / len(members)
-        return replace(order, rows=order_statistics.effective_rows(apart, weights, level, clusters))
+        return replace(order, rows=bootstrap.effective_rows(apart, weights, level, clusters))
 
     def _details(self, rows: Predictions, found: RowResults, fit: Standard, tail: float) -> WidthFactorDetails:
         """Return the factors at the levels that show the shape, and that of split conformal prediction."""
         level, factors, predictive = self.level_of(rows.predictive), [], rows.distributions()
-        own, members, base = self._order(found, None), self._members(rows), width.level_unit(predictive, level)
+        own, members, base = self._order(found, None), self._members(rows), coverage.level_unit(predictive, level)
         levels = {level, *LEVELS}  # As far as they are stated
         if predictive.interval_levels is not None or predictive.quantile_levels is not None:
             stated = np.array(stated_levels(predictive))
             levels = {level, *(each for each in LEVELS if (np.abs(stated - each) <= LEVEL_TOLERANCE).any())}
         for other in sorted(levels):
-            unit, fixed = width.level_unit(predictive, other), found.fixed
+            unit, fixed = coverage.level_unit(predictive, other), found.fixed
             if base is None or unit is None:
-                order = order_statistics.WeightedOrder.from_ties(
-                    width.width_order(rows, other, fit.uniform), None, own.rows
+                order = bootstrap.WeightedOrder.from_ties(
+                    coverage.width_order(rows, other, fit.uniform), None, own.rows
                 )
             else:
                 order = replace(own, distinct=base / unit * own.distinct)
@@ -305,7 +304,7 @@ class WidthFactor(LevelOption, OrderedMetric):
             factors.append(_at_level(order, other, tail, fixed))
         details: WidthFactorDetails = {"factors": factors}
         if predictive.n_draws is None and fit.uniform is None:
-            rank = math.ceil((len(rows) + 1) * level * (1 - width.ROUNDING))
+            rank = math.ceil((len(rows) + 1) * level * (1 - coverage.ROUNDING))
             details["conformal_factor"] = own.value(rank / len(rows)) if rank <= len(rows) else None
         return details
 
@@ -320,7 +319,7 @@ def _at_level(order: WeightedOrder, level: float, tail: float, fixed: Any) -> Fa
 
 def _factor(ratio: Values, fixed: Any) -> Values:
     """Return the factor of a ratio: the ratio itself, but for draws."""
-    return width.factor_of_draws(ratio, fixed["expected"], fixed["draws"]) if "expected" in fixed else ratio
+    return coverage.factor_of_draws(ratio, fixed["expected"], fixed["draws"]) if "expected" in fixed else ratio
 
 
 def _members_of(terms: Iterable[str]) -> list[str]:

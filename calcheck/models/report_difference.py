@@ -9,7 +9,7 @@ from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 from calcheck.conclusion.answer import CONFIDENCE
-from calcheck.conclusion.decision import LOCAL
+from calcheck.conclusion.effects import LOCAL
 from calcheck.core.text import p_text, percent
 from calcheck.models.best_model import SCORES, SIGNED
 from calcheck.options import TOLERANCE

@@ -7,24 +7,17 @@ from functools import cached_property
 
 import numpy as np
 
-from calcheck.conclusion.decision import Estimate
+from calcheck.conclusion.effects import Estimate
 from calcheck.core import sc
 from calcheck.dependence.clusters import Clusters, degrees_of_freedom, find_clusters, time_labels
 from calcheck.embeddings import local_error
-from calcheck.embeddings.leave_one_out import LeaveOneOut
-from calcheck.embeddings.local_error import cluster_folds
+from calcheck.embeddings.local_error import LeaveOneOut, cluster_folds
 from calcheck.execution.run import RandomStream, Run
-from calcheck.inference.order_statistics import (
-    WeightedMean,
-    WeightedOrder,
-    binomial_shares,
-    effective_rows,
-    weighted_mean,
-)
+from calcheck.inference.bootstrap import WeightedMean, WeightedOrder, binomial_shares, effective_rows, weighted_mean
 from calcheck.new_inputs.weights import DensityRatio, Reweighting, Weights, local_regression, with_regularizer
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.predictions import Predictions
-from calcheck.statistics import width
+from calcheck.statistics import coverage
 from calcheck.statistics.coverage import states_limits
 from calcheck.statistics.groups import TieGroups
 from calcheck.statistics.pit import mean_component, normal_scores, stated_normal_scores, stated_pit
@@ -256,7 +249,7 @@ class Order:
     def quantile(self, weights: Values, level: float) -> float:
         """Return the first number up to which the weights (n,) sum up to a level; some may be negative."""
         sums = np.cumsum(weights[self.order])
-        place = np.searchsorted(np.maximum.accumulate(sums), level * sums[-1] * (1 - width.ROUNDING))
+        place = np.searchsorted(np.maximum.accumulate(sums), level * sums[-1] * (1 - coverage.ROUNDING))
         return float(self.values[min(int(place), len(self.values) - 1)])
 
     def in_rows(self) -> Values:
@@ -278,9 +271,9 @@ class Factor:
     @classmethod
     def from_rows(cls, rows: Predictions, level: float) -> "Factor":
         """Return the factor at a level."""
-        order = Order.from_values(width.width_ratios(rows, level, width.uniforms(rows)))
+        order = Order.from_values(coverage.width_ratios(rows, level, coverage.uniforms(rows)))
         draws = rows.distributions().n_draws
-        roles = () if draws is None else tuple(map(Order.from_values, width.role_ratios(rows, level)))
+        roles = () if draws is None else tuple(map(Order.from_values, coverage.role_ratios(rows, level)))
         return cls(level, order, roles, draws)
 
     def value(self, weights: Values, share: float | None = None) -> float:
@@ -288,7 +281,7 @@ class Factor:
         ratio = self.order.quantile(weights, self.level if share is None else share)
         if self.draws is None:
             return ratio
-        return float(width.factor_of_draws(np.asarray(ratio), self._expected(weights), self.draws))
+        return float(coverage.factor_of_draws(np.asarray(ratio), self._expected(weights), self.draws))
 
     def _expected(self, weights: Values) -> float:
         """Return the quantile of the ratios of draws that play the target; 1 without draws."""
@@ -330,7 +323,7 @@ class Factor:
         low, high, _ = order.limits(self.level, tail)
         if self.draws is not None:
             ends = np.array([low, high])
-            low, high = width.factor_of_draws(ends, self._expected(equal), self.draws).tolist()
+            low, high = coverage.factor_of_draws(ends, self._expected(equal), self.draws).tolist()
         return Estimate("size", self.value(equal), low, high)
 
     def outputs(self, weights: Values) -> Values:

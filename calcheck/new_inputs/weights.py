@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from calcheck.embeddings.leave_one_out import LAMBDAS, LeaveOneOut
+from calcheck.embeddings.local_error import LAMBDAS, LeaveOneOut
 from calcheck.execution.backend import backend
 from calcheck.kernels.bandwidths import sample_inputs
 from calcheck.kernels.kernel_functions import Rbf

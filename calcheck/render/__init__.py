@@ -43,8 +43,8 @@ FORMATS = {
     "csv": Format("data.render_csv", data=True, kinds=("report", "rules"), suffixes=(".csv",)),
     "markdown": Format("markdown.render", separator="\n", suffixes=(".md", ".markdown")),
     "latex": Format("latex.render", separator="\n", suffixes=(".tex",)),
-    PAGE: Format("page.render", suffixes=(".html", ".htm")),
-    "html": Format("html.render", suffixes=(".html", ".htm")),
+    PAGE: Format("page.render_page", suffixes=(".html", ".htm")),
+    "html": Format("page.render", suffixes=(".html", ".htm")),
     "junit": Format("data.render_junit", data=True, kinds=("rules",), suffixes=(".xml",)),
     "github": Format("data.render_github", data=True, kinds=("rules",), suffixes=(".txt",)),
 }

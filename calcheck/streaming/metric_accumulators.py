@@ -27,9 +27,9 @@ from calcheck.inference.metric_protocol import (
 )
 from calcheck.inference.p_values_and_verdicts import with_zeta_verdict, zeta
 from calcheck.kernels import EXACT
+from calcheck.metrics.accuracy import Cv
 from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
 from calcheck.metrics.cce import Cce
-from calcheck.metrics.sharpness import Cv
 from calcheck.metrics.spread import ValidBinsMetric
 from calcheck.predictions import Predictions
 from calcheck.statistics.binning import Binning, bin_warnings, distinct_categories, make_bins

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from calcheck.charts import image_files
+from calcheck.charts import drawing
 from calcheck.charts.picture import Axis, Line, Panel, Picture
 from tests.benchmarks.__main__ import PLAIN, process
 
@@ -101,7 +101,7 @@ def draw(lines, path):
         )
         for place, label in ((1, "seconds"), (2, "peak memory [MB]"))
     ]
-    Path(path).write_bytes(image_files.draw(Picture(tuple(panels), "Cost of cce"), str(path)))
+    Path(path).write_bytes(drawing.draw(Picture(tuple(panels), "Cost of cce"), str(path)))
 
 
 def floor(path, landmarks, validation_rows, columns):

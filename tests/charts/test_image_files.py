@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from calcheck.charts.drawing import COLORS, GRAY, vega_lite
-from calcheck.charts.image_files import SUFFIXES, draw, require_image, svg
+from calcheck.charts.drawing import COLORS, GRAY, SUFFIXES, draw, require_image, svg, vega_lite
 from calcheck.charts.picture import MAX_MARKS, Axis, Band, Bars, Cells, Line, Panel, Picture, Points, Rule
 from calcheck.errors import OptionError
 

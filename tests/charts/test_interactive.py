@@ -3,9 +3,8 @@
 import pytest
 import vl_convert
 
-from calcheck.charts import image_files
-from calcheck.charts.drawing import panel_specs
-from calcheck.charts.image_files import javascript, replaceable, selectable
+from calcheck.charts import drawing
+from calcheck.charts.drawing import javascript, panel_specs, replaceable, selectable
 from calcheck.charts.picture import Axis, Cells, Panel, Picture, Rule
 
 MAP = Picture(
@@ -28,7 +27,7 @@ def test_a_specification_for_a_browser_is_valid():
 @pytest.mark.slow
 def test_the_scripts_are_kept_in_the_folder_for_caches(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(image_files.sys, "platform", "linux")
+    monkeypatch.setattr(drawing.sys, "platform", "linux")
     text = javascript()
     (kept,) = (tmp_path / "calcheck").iterdir()
     assert kept.read_text(encoding="utf-8") == text
@@ -42,7 +41,7 @@ def test_without_a_folder_for_caches_the_scripts_are_made_each_time(tmp_path, mo
     occupied = tmp_path / "file"
     occupied.write_text("", encoding="utf-8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(occupied))
-    monkeypatch.setattr(image_files.sys, "platform", "linux")
+    monkeypatch.setattr(drawing.sys, "platform", "linux")
     monkeypatch.setattr(vl_convert, "javascript_bundle", lambda **_: "made")
     assert javascript() == "made"
     assert occupied.read_text(encoding="utf-8") == ""

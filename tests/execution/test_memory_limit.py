@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from calcheck.charts import image_files
+from calcheck.charts import drawing
 from calcheck.errors import OptionError
 from calcheck.execution import run
 
@@ -54,11 +54,11 @@ def test_errors_of_libraries_within_a_limit_are_one_line(calcheck, preds, monkey
 @pytest.fixture
 def no_engine(monkeypatch):
     """Let the engine of pictures fail to start, as within a limit on memory."""
-    monkeypatch.setattr(image_files, "address_space_limit", lambda: GIB)
-    monkeypatch.setattr(image_files, "PROBE", "import os; os.abort()")
-    image_files.engine_starts.cache_clear()
+    monkeypatch.setattr(drawing, "address_space_limit", lambda: GIB)
+    monkeypatch.setattr(drawing, "PROBE", "import os; os.abort()")
+    drawing.engine_starts.cache_clear()
     yield
-    image_files.engine_starts.cache_clear()
+    drawing.engine_starts.cache_clear()
 
 
 @pytest.mark.usefixtures("no_engine")
@@ -66,21 +66,21 @@ def test_a_page_is_written_without_pictures_if_their_engine_does_not_start(calch
     page = tmp_path / "page.html"
     ended = calcheck("report", preds, "--metrics", "zms", "--no-null", "--no-bootstrap", "-o", page)
     assert ended.code == 0
-    assert ended.err == f"calcheck: {image_files.NO_ENGINE}; the page is without them\nwrote {page}\n"
-    assert image_files.NO_ENGINE in page.read_text(encoding="utf-8")
+    assert ended.err == f"calcheck: {drawing.NO_ENGINE}; the page is without them\nwrote {page}\n"
+    assert drawing.NO_ENGINE in page.read_text(encoding="utf-8")
     assert "<svg" not in page.read_text(encoding="utf-8")
-    assert calcheck("zms", preds, "--plot", tmp_path / "zms.svg").refused() == f"calcheck: {image_files.NO_ENGINE}\n"
+    assert calcheck("zms", preds, "--plot", tmp_path / "zms.svg").refused() == f"calcheck: {drawing.NO_ENGINE}\n"
 
 
 def test_without_a_limit_the_engine_is_not_tried(monkeypatch):
-    image_files.engine_starts.cache_clear()
-    monkeypatch.setattr(image_files, "PROBE", "raise SystemExit(1)")
+    drawing.engine_starts.cache_clear()
+    monkeypatch.setattr(drawing, "PROBE", "raise SystemExit(1)")
     assert run.address_space_limit() is None
-    assert image_files.engine_starts()
+    assert drawing.engine_starts()
 
 
 def test_the_engine_is_tried_by_drawing():
-    assert subprocess.run([sys.executable, "-c", image_files.PROBE], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", drawing.PROBE], check=False).returncode == 0
 
 
 def test_the_limit_is_that_of_the_process(monkeypatch):

@@ -11,8 +11,7 @@ from calcheck.errors import DataError
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels.kernel_functions import Polynomial
-from calcheck.metrics.cmmd import Cmmd, Fid
-from calcheck.metrics.jmmd import Jmmd
+from calcheck.metrics.jmmd import Cmmd, Fid, Jmmd
 from calcheck.metrics.mmd import Mmd
 from calcheck.models.two_samples import PooledSamples, two_samples
 from calcheck.predictions import InMemory, Predictions

@@ -10,7 +10,7 @@ from calcheck.distributions import Quantiles
 from calcheck.distributions.continuous import Gaussian
 from calcheck.distributions.samples import Samples
 from calcheck.embeddings import local_error
-from calcheck.embeddings.leave_one_out import LAMBDAS
+from calcheck.embeddings.local_error import LAMBDAS
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics.local_error import LocalBias, LocalScale

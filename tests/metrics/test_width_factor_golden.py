@@ -14,11 +14,11 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.positive import LogNormal
 from calcheck.distributions.quantiles import Intervals
 from calcheck.execution.run import Run
-from calcheck.inference.order_statistics import WeightedOrder, effective_rows
+from calcheck.inference.bootstrap import WeightedOrder, effective_rows
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from calcheck.statistics.coverage import quantile_of
 from calcheck.statistics.groups import Means, TieGroups
-from calcheck.statistics.width import quantile_of
 from tests.helpers.families import calibrated
 from tests.helpers.shorthand import rows_of
 

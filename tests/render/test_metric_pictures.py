@@ -6,8 +6,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from calcheck.charts.drawing import vega_lite
-from calcheck.charts.image_files import draw, svg
+from calcheck.charts.drawing import draw, svg, vega_lite
 from calcheck.charts.picture import JUDGED, MAX_MARKS, Axis, Band, Line
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run

@@ -17,7 +17,7 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.samples import PooledDraws
 from calcheck.errors import DataError
 from calcheck.execution.run import map_ahead
-from calcheck.metrics.ece import Ece
+from calcheck.metrics.pit import Ece
 from calcheck.predictions import Predictions
 from calcheck.statistics.binning import FEW_ROWS, Binning, bin_warnings, bins_of, middle_range
 from calcheck.statistics.groups import (

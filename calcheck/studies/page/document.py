@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT, Picture
-from calcheck.conclusion.decision import Estimate, is_inside
+from calcheck.conclusion.effects import Estimate, is_inside
 from calcheck.core.text import percent
 from calcheck.errors import DataError
 from calcheck.evaluation import PLACE
