@@ -1,7 +1,7 @@
 """Base class of predictive distributions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -366,11 +366,7 @@ class Derived(Predictive):
 
     def _each(self, of: Callable[[Indices, Values, Values], Values]) -> Values:
         """Return a function of each block, (n,) or (n, r)."""
-        found = [(rows, of(rows, values, mass)) for rows, values, mass in self._blocks()]
-        result = np.empty((len(self), *found[0][1].shape[1:]))
-        for rows, part in found:
-            result[rows] = part
-        return result
+        return assemble(len(self), ((rows, of(rows, values, mass)) for rows, values, mass in self._blocks()))
 
     @cached_property
     def _moments(self) -> tuple[Values, Values]:
@@ -411,6 +407,16 @@ class Derived(Predictive):
             return total
 
         return self._each(of)
+
+
+def assemble(size: int, parts: Iterable[tuple[Any, Values]]) -> Values:
+    """Return the values of blocks of rows as one array of a number of rows."""
+    values = np.empty(size)
+    for number, (rows, part) in enumerate(parts):
+        if not number and part.ndim > 1:
+            values = np.empty((size, *part.shape[1:]))
+        values[rows] = part
+    return values
 
 
 def blocks_of(predictive: Any, values: int) -> Iterator[tuple[Indices, Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.validation import require_moderate, require_positive
 from calcheck.distributions import special
-from calcheck.distributions.base import Predictive
+from calcheck.distributions.base import Predictive, assemble
 from calcheck.distributions.row_random import Random
 from calcheck.errors import DataError
 from calcheck.typing import Indices, Values
@@ -122,10 +122,7 @@ class LocationScale(Continuous):
     def map_batches(self, of: Callable[[Self, slice], Values]) -> Values:
         if len(self) <= PART:
             return of(self, slice(None))
-        values = np.empty(len(self))
-        for rows, part in self.batches():
-            values[rows] = of(part, rows)
-        return values
+        return assemble(len(self), ((rows, of(part, rows)) for rows, part in self.batches()))
 
     def cdf(self, y: Values) -> Values:
         return self.map_batches(lambda part, rows: part.standard_cdf(part.standardize(y[rows])))

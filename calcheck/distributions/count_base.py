@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.core import sc
 from calcheck.core.validation import require, require_counts, require_finite, require_positive
-from calcheck.distributions.base import Predictive
+from calcheck.distributions.base import Predictive, assemble
 from calcheck.distributions.row_random import Random
 from calcheck.errors import DataError
 from calcheck.typing import Indices, Mask, Values
@@ -81,19 +81,14 @@ class Counts(Predictive):
 
     def wide_shortfall(self, y: Values) -> Values:
         """Return the sum over k <= y_i of (mean_i - k) P(Y_i = k), (n,), for whole y; all rows are wide."""
-        mean, shortfall = self.mean(), np.empty(len(self))
-        for rows, k, mass in self.masses():
-            terms = mass * (mean[rows, None] - k)
-            shortfall[rows] = np.sum(terms, axis=1, where=k <= y[rows, None])
-        return shortfall
+        mean = self.mean()
+        return self._each_block(
+            lambda rows, k, mass: np.sum(mass * (mean[rows, None] - k), axis=1, where=k <= y[rows, None])
+        )
 
     def wide_pairs(self) -> Values:
         """Return E|Y_i - Y_i'| / 2 for independent Y_i and Y_i', (n,); all rows are wide."""
-        pairs = np.empty(len(self))
-        for rows, _, mass in self.masses():
-            below = np.cumsum(mass, axis=1)
-            pairs[rows] = np.sum(below * (1 - below), axis=1)
-        return pairs
+        return self._each_block(lambda _, __, mass: _half_distance(mass))
 
     def smooth(self) -> Mask:
         """Return which rows have a mass function that is smooth at the scale of its spread, (n,)."""
@@ -148,6 +143,10 @@ class Counts(Predictive):
         for rows, k, mass, _ in self._blocks():
             yield rows, k, mass
 
+    def _each_block(self, of: Callable[[Indices, Values, Values], Values]) -> Values:
+        """Return a function of each item of :meth:`masses`, (n,)."""
+        return assemble(len(self), ((rows, of(rows, k, mass)) for rows, k, mass in self.masses()))
+
     def _blocks(self) -> Iterator[Block]:
         """Yield the items of :meth:`masses`, extended by the log of each row's sum of weights, (b,)."""
         return iter(self._cached_blocks) if self._cached_blocks is not None else map(self._block, *self._plan())
@@ -198,22 +197,16 @@ class Counts(Predictive):
         return rows, k, mass, (largest + np.log(total))[:, 0]
 
     def mean(self) -> Values:
-        mean = np.empty(len(self))
-        for rows, k, mass, _ in self._smooth_blocks():
-            mean[rows] = mass @ k
-        return mean
+        return assemble(len(self), ((rows, mass @ k) for rows, k, mass, _ in self._smooth_blocks()))
 
     def std(self) -> Values:
-        variance, mean = np.empty(len(self)), self.mean()
-        for rows, k, mass, _ in self._smooth_blocks():
-            variance[rows] = np.sum(mass * (k - mean[rows, None]) ** 2, axis=1)
-        return np.sqrt(variance)
+        mean, blocks = self.mean(), self._smooth_blocks()
+        squares = ((rows, np.sum(mass * (k - mean[rows, None]) ** 2, axis=1)) for rows, k, mass, _ in blocks)
+        return np.sqrt(assemble(len(self), squares))
 
     def raw_moments(self, order: int) -> Values:
-        moments, exponents = np.empty((len(self), order + 1)), np.arange(order + 1)
-        for rows, k, mass, _ in self._smooth_blocks():
-            moments[rows] = mass @ k[:, None] ** exponents
-        return moments
+        powers = np.arange(order + 1)
+        return assemble(len(self), ((rows, mass @ k[:, None] ** powers) for rows, k, mass, _ in self._smooth_blocks()))
 
     def cdf(self, y: Values) -> Values:
         return self._below(np.floor(y))
@@ -233,9 +226,7 @@ class Counts(Predictive):
         )
 
     def _summed_below(self, last: Values) -> Values:
-        below = np.empty(len(self))
-        for rows, k, mass in self.masses():
-            below[rows] = np.sum(mass, axis=1, where=k <= last[rows, None])
+        below = self._each_block(lambda rows, k, mass: np.sum(mass, axis=1, where=k <= last[rows, None]))
         return np.minimum(below, 1.0)
 
     def cdf_limits(self, y: Values) -> tuple[Values, Values]:
@@ -271,11 +262,9 @@ class Counts(Predictive):
         )
 
     def _summed_crps(self, y: Values) -> Values:
-        score = np.empty(len(self))
-        for rows, k, mass in self.masses():
-            below = np.cumsum(mass, axis=1)
-            score[rows] = np.sum(mass * np.abs(k - y[rows, None]), axis=1) - np.sum(below * (1 - below), axis=1)
-        return score
+        return self._each_block(
+            lambda rows, k, mass: np.sum(mass * np.abs(k - y[rows, None]), axis=1) - _half_distance(mass)
+        )
 
     def _closed_crps(self, y: Values) -> Values:
         """Return (y - mean) (2 F(y) - 1) + 2 sum over k <= y of (mean - k) P(Y = k) - E|Y - Y'| / 2."""
@@ -294,10 +283,7 @@ class Counts(Predictive):
         )
 
     def _summed_quantile(self, p: float) -> Values:
-        values = np.empty(len(self))
-        for rows, k, mass in self.masses():
-            values[rows] = k[self._first_reaching(mass, np.full((len(rows), 1), p))[:, 0]]
-        return values
+        return self._each_block(lambda rows, k, mass: k[self._first_reaching(mass, np.full((len(rows), 1), p))[:, 0]])
 
     def _closed_quantile(self, p: float | Values) -> Values:
         """Return the quantiles, searched from those of the gamma distribution with the same two moments."""
@@ -366,3 +352,9 @@ class Counts(Predictive):
             weights = np.exp(-gamma[0] * lags**2.0) * np.where(lags == 0, 1, 2)
             norm[rows] = autocorrelation @ weights
         return norm
+
+
+def _half_distance(mass: Values) -> Values:
+    """Return E|Y - Y'| / 2 for independent Y and Y' with probabilities (b, w) of consecutive whole numbers, (b,)."""
+    below = np.cumsum(mass, axis=1)
+    return np.asarray(np.sum(below * (1 - below), axis=1))

@@ -304,10 +304,9 @@ class Noisy(Derived, Continuous):
 
     def crps(self, y: Values) -> Values:
         """Return E|Y - y| - E|Y - Y'| / 2, as sums over nodes: exact within 1e-5 noise where the noise is narrow."""
-        score = np.empty(len(self))
-        for rows, values, mass in self._blocks():
-            score[rows] = np.sum(mass * mean_distance(y[rows, None] - values, self._positive[rows, None]), axis=1)
-        return score - self._pairs
+        noise = self._positive[:, None]
+        near = self._each(lambda rows, v, mass: np.sum(mass * mean_distance(y[rows, None] - v, noise[rows]), axis=1))
+        return near - self._pairs
 
     @property
     def _positive(self) -> Values:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calcheck.distributions.base import Predictive
+from calcheck.distributions.base import Predictive, assemble
 from calcheck.distributions.continuous import Continuous, LocationScale
 from calcheck.distributions.count_base import Block, Counts
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
@@ -212,11 +212,7 @@ class _Recalibrated:
         if len(used) == 1:
             return of(self.maps[used[0]], self.base, np.arange(len(self)))
         groups = [(place, np.flatnonzero(self.which == place)) for place in used]
-        parts = [(rows, of(self.maps[place], self.base.take(rows), rows)) for place, rows in groups]
-        values = np.empty((len(self), *parts[0][1].shape[1:]))
-        for rows, part in parts:
-            values[rows] = part
-        return values
+        return assemble(len(self), ((rows, of(self.maps[place], self.base.take(rows), rows)) for place, rows in groups))
 
     def quantile(self, p: float) -> Values:
         return self.by_map(lambda recalibrator, base, _: base.quantile(float(recalibrator.inverse(p))))
