@@ -69,11 +69,7 @@ def evaluate_outputs(
     on: NewInputsRequest | None = None,
     **given: Any,
 ) -> Report:
-    """Return a report as :func:`.evaluate`; several targets are evaluated each by itself, too.
-
-    ``sinks`` returns the sinks of the results of rows, and of the worst region, of the target of a name. ``on`` asks
-    for the answer at new inputs, too.
-    """
+    """Return a report as :func:`.evaluate`; several targets are evaluated each by itself, too."""
     names, sinks = output_names(source), sinks or (lambda _: (None, None))
     sink, places = sinks(TOGETHER)
     if not names:

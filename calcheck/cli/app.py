@@ -258,10 +258,7 @@ def run() -> int:
 
 
 def _open_outputs() -> None:
-    """Open the standard streams that the parent process has closed, and make them take any text.
-
-    If a descriptor stayed closed, the first file that the program opens would get its number.
-    """
+    """Open the standard streams that the parent process has closed, and make them take any text."""
     for descriptor, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(descriptor)

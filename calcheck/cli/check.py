@@ -61,10 +61,7 @@ class Base:
     def gates(
         self, report: Report, source: FileSource, run: Run, evaluated: Callable[[FileSource], Report], *, strict: bool
     ) -> tuple[Gate, ...]:
-        """Return a gate for each result of the baseline, compared with that of the report of a source.
-
-        Predictions of other rows are ``evaluated``, and compared by what the answer and the scores say.
-        """
+        """Return a gate for each result of the baseline, compared with that of the report of a source."""
         if self.allowed is None:
             return ()
         from calcheck.studies.gate.baseline import NotWorse, Tolerance, compare_other_rows, compare_with_baseline

@@ -46,10 +46,7 @@ class Pointwise:
         self._columns: dict[str, AnyArray] = {}
 
     def take(self, metric: Metric[Any], shown: Predictions, rows: RowResults, output: str = "") -> None:
-        """Add the results of one metric; a column name in use for other values gets the metric's name as prefix.
-
-        Names of results for one of several targets begin with its name.
-        """
+        """Add the results of one metric; a column name in use for other values gets the metric's name as prefix."""
         if self.path is None:
             return
         self._shown = shown

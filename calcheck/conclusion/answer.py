@@ -77,10 +77,7 @@ def conclude(
 def combine(
     report: Report, outputs: Mapping[str, Report], effect: Effect, limits: tuple[float, float] | None, tolerance: float
 ) -> Report:
-    """Return a report with the conclusion from those of several targets and how they depend on each other.
-
-    ``limits`` contain the factors of all pairs of targets; None if their dependence is not judged.
-    """
+    """Return a report with the conclusion from those of several targets and how they depend on each other."""
     concluded = tuple(_output(name, each) for name, each in outputs.items())
     first, inside = concluded[0], limits is None
     needed = [each.rows_needed for each in concluded if each.answer == "not-shown"]

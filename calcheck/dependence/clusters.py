@@ -150,10 +150,7 @@ def autocovariances(series: Values) -> Values:
 def _coefficients(
     covariances: Values, removed: int = 0
 ) -> tuple[Values, tuple[tuple[float, float, float], ...], float]:
-    """Return the autoregression with the smallest criterion, (p,), by Levinson's recursion, its test, and criterion.
-
-    The criterion counts the removed coefficients of a trend, too.
-    """
+    """Return the autoregression with the smallest criterion, (p,), by Levinson's recursion, its test, and criterion."""
     n, best, coefficients = len(covariances), np.zeros(0), np.zeros(0)
     variance, ratio = covariances[0], 0.0
     if not variance > 0:

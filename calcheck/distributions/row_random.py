@@ -180,10 +180,7 @@ class _Numbers:
         return result
 
     def normal_pair(self) -> tuple[Values, Values]:
-        """Return two independent standard normal numbers per row, from its first two uniform numbers.
-
-        Sine and cosine are those of the tangent of half the angle, which NumPy computes faster.
-        """
+        """Return two independent standard normal numbers per row, from its first two uniform numbers."""
         radius, half = np.sqrt(-2 * np.log(self.uniform(0))), np.tan(np.pi * self.uniform(1))
         square = half * half
         radius /= 1 + square

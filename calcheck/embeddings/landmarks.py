@@ -287,10 +287,7 @@ def weighted_leverage_sample(
 
 
 def _residuals(kernel: Kernel, x: Floats, some: Floats, lambdas: tuple[float, ...]) -> Values:
-    """Return the residuals k(x, x) - k(x, s) (K_ss + M lambda I)^-1 k(s, x) of (n, d) inputs, (l, n).
-
-    They are proportional to approximate ridge leverage scores (Musco, Musco 2017) if the inputs s are a uniform sample.
-    """
+    """Return the residuals k(x, x) - k(x, s) (K_ss + M lambda I)^-1 k(s, x) of (n, d) inputs, (l, n)."""
     some = some.astype(np.float64)
     gram = kernel.gram(some, some)
     if not np.isfinite(gram).all():

@@ -153,10 +153,7 @@ class BinMoments:
 
 
 def abc_limits_by_bin(data_sets: Sequence[BinMoments], function: Function, confidence: float) -> tuple[Values, Values]:
-    """Return the limits of ABC intervals in each bin, (R, k) each, of R data sets with the same columns.
-
-    They are NaN where a bin has no rows, or all are equal.
-    """
+    """Return the limits of ABC intervals in each bin, (R, k), of R data sets; NaN where no two rows of a bin differ."""
     names, filled = data_sets[0].names, np.stack([each.filled for each in data_sets])
     of_means = partial(_of_weighted_means, function, names[:-1]) if SHARE in names else function
     limits = np.full((2, *filled.shape), np.nan)
@@ -165,10 +162,7 @@ def abc_limits_by_bin(data_sets: Sequence[BinMoments], function: Function, confi
 
 
 def shares_by_abc(data_sets: Sequence[BinMoments | None], function: Function, confidence: float) -> Values:
-    """Return the share of valid bins by ABC intervals, without resampling, in each of R data sets, (R,).
-
-    It is NaN for None, and if no bin has an interval.
-    """
+    """Return the share of valid bins by ABC intervals in each of R data sets, (R,); NaN if no bin has an interval."""
     shares = np.full(len(data_sets), np.nan)
     for names in {each.names for each in data_sets if each}:
         places, alike = zip(

@@ -303,10 +303,7 @@ class WeightedMean(NamedTuple):
 def weighted_mean(
     values: Values, weights: Values | None, clusters: Clusters | None, added: float = 0.0
 ) -> WeightedMean:
-    """Return the mean of values (n,) with its standard error: that of a ratio of sums over clusters, or over rows.
-
-    The sum of squared deviations has ``added`` more, for values that might have been far away.
-    """
+    """Return the mean of values (n,) and its standard error; the sum of squared deviations has ``added`` more."""
     w = np.ones(len(values)) if weights is None else weights
     total, n = float(w.sum()), len(values)
     mean = float(values @ w) / total

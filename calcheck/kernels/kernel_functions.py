@@ -81,10 +81,7 @@ class Polynomial(Kernel):
         return (self.gamma * namespace(a).vecdot(a, a) + self.coef0) ** self.degree
 
     def monomials(self, a: Array, most: int) -> Array | None:
-        """Return monomials Z (p, q) of (p, d) inputs, with K = Z Z^T; None if there are more than ``most``.
-
-        The square of the factor of a monomial is its coefficient in the expansion of the power.
-        """
+        """Return monomials Z (p, q) of (p, d) inputs, with K = Z Z^T; None if there are more than ``most``."""
         if self.coef0 < 0 or comb(a.shape[1] + self.degree, self.degree) > most:
             return None
         xp, found = namespace(a), []

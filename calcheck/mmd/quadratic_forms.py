@@ -273,10 +273,7 @@ def low_rank_form(
     *,
     diagonal: bool = False,  # Whether pairs of a row with itself are in the form
 ) -> LowRankForm | None:
-    """Return the smallest low-rank form that misses little off the diagonal of K, or the largest; None for few rows.
-
-    W is turned to the principal directions of the form, and those of little variance are omitted.
-    """
+    """Return the smallest low-rank form that misses little off the diagonal of K, or the largest; None for few rows."""
     landmarks, array = LandmarkSamples(kernel, x, run), backend(run.device, "float64")
     some = array.asarray(x[landmarks.checked[:: -(-len(landmarks.checked) // CHECKED_ROWS)]])
     exact, found = array.to_numpy(kernel.gram(some, some)), None

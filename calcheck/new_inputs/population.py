@@ -63,10 +63,7 @@ class Population:
 
     @cached_property
     def resampled(self) -> Values:
-        """The doubly robust weights in each resample of tested and new rows, in which all is fitted again, (R, n).
-
-        If tested rows depend on each other, whole clusters of them are drawn.
-        """
+        """The doubly robust weights in each resample of tested and new rows, in which all is fitted again, (R, n)."""
         rng, n, m = self.run.rng(RandomStream.RESAMPLES), len(self.tested), len(self.new)
         groups, found = n if self.clusters is None else len(self.clusters), np.empty((RESAMPLES, n))
         for number in range(RESAMPLES):

@@ -174,37 +174,7 @@ def transfer(
     labelled: Predictions | None = None,
     names: Sequence[str] = (),
 ) -> Transferred:
-    """Return what tested rows say about new inputs.
-
-    Parameters
-    ----------
-    rows
-        The tested rows, with targets, predictions and inputs.
-    new
-        The new rows, with the same inputs; targets and predictions are not used.
-    run
-        Seed and confidence.
-    tolerance
-        Relative error of the intervals, and error of the means in standard deviations, that does not matter.
-    level
-        Level of the intervals.
-    label
-        Number of new rows to choose whose targets would narrow the interval most.
-    labelled
-        Those of the new rows that have targets, with predictions and inputs: tested rows, too.
-    names
-        Names of the inputs, to compare each of them; none for an embedding.
-
-    Returns
-    -------
-    Transferred
-        The conclusion at the new inputs, and what is known about each new row.
-
-    Raises
-    ------
-    DataError
-        If there are too few tested rows, or other inputs.
-    """
+    """Return what tested rows say about new inputs; ``label`` of them are chosen whose targets would narrow it most."""
     _check(rows, new)
     scaling, terms = scale_inputs(rows), Terms(level, tolerance, 1 - run.confidence)
     tested = rows if labelled is None else _joined(rows, labelled)

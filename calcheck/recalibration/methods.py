@@ -414,10 +414,7 @@ class Method:
         return all(step.stage in ("bias", "scale") or step.name == "student-t" for step in self.steps)
 
     def fit(self, rows: Predictions, options: FitOptions, known: Known | None = None) -> tuple[map_steps.AnyStep, ...]:
-        """Return the steps fitted to rows, each to the rows corrected by those before.
-
-        ``known`` holds the steps that were fitted to these rows, by the names of the steps up to them, with the rows.
-        """
+        """Return the steps fitted to rows, each to the rows corrected by those before."""
         found, names, steps = {} if known is None else known, "", list[map_steps.AnyStep]()
         for each in self.steps:
             names = JOINED.join(filter(None, (names, each.name)))

@@ -394,10 +394,7 @@ def _numbers(rows: Predictions, name: str) -> Values:
 
 
 def default_variables(rows: Predictions, names: Sequence[str], inside: Mask | None = None) -> tuple[Variable, Variable]:
-    """Return inputs that tell most about a region, the first components of an embedding, or what is predicted.
-
-    Categories are no axes.
-    """
+    """Return inputs that tell most about a region, the first components of an embedding, or what is predicted."""
     if rows.x is None:
         return _stated(rows)
     if rows.has_embedding and rows.width > 2:  # noqa: PLR2004 - of a map
@@ -497,8 +494,6 @@ def make_axis(variable: Variable, bins: int, limits: Sequence[float] = ()) -> Ax
 
     Finite limits become edges.
 
-    Examples
-    --------
     >>> make_axis(Variable("age", np.array([1.0, 2, 2, 4])), 4).edges.tolist()
     [0.5, 1.5, 3.0, 5.0]
     >>> make_axis(Variable("age", np.array([1.0, 2, 2, 4])), 4, (-np.inf, 3.5)).edges.tolist()

@@ -424,12 +424,7 @@ DIRECTIONS = {"too-narrow": "overconfident", "too-wide": "underconfident"}
 
 
 def describe_faults(results: Mapping[str, Result]) -> str:
-    """Return what is wrong in a group, given its results by metric; empty if no verdict is a failure.
-
-    Examples
-    --------
-    ``overconfident: 90 % intervals should be 1.52 (1.31 to 1.8) times as wide``
-    """
+    """Return what is wrong in a group, given its results by metric; empty if no verdict is a failure."""
     failed = {name: result for name, result in results.items() if result.verdict == "fail"}
     if not failed:
         return ""

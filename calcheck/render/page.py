@@ -109,10 +109,7 @@ class Page:
 
 
 def page_of_document(document: Document, report: Any, pictures: Sequence[Picture]) -> Page:
-    """Return the page of a document: its blocks, pictures with their numbers, and the report as data.
-
-    A single picture is that of the answer, if there is one.
-    """
+    """Return the page of a document: its blocks, pictures with their numbers, and the report as data."""
     blocks: list[PageBlock] = [*document.blocks]
     answers = [place for place, each in enumerate(blocks, 1) if isinstance(each, Answer)]
     place = answers[-1] if answers and len(pictures) == 1 else len(blocks)

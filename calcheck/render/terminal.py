@@ -47,10 +47,7 @@ def render(document: blocks.Document, view: View = "full") -> str:
 
 
 def _first_screen(document: blocks.Document, width: int) -> str:
-    """Return the lines that fit on a screen: without legends; notes, and then tables, have the room that is left.
-
-    The meaning of marks is on the line after the table before it.
-    """
+    """Return the lines that fit on a screen: without legends; notes, and then tables, have the room that is left."""
     shown, room, whole = dict[int, list[str]](), LINES, list[list[str]]()
     last = next((number for number, block in enumerate(document.blocks) if isinstance(block, blocks.Answer)), 0)
     tables = {number for number, block in enumerate(document.blocks) if isinstance(block, blocks.Table)}

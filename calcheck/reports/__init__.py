@@ -60,8 +60,6 @@ def loss(
 
     With the alternative ``"less"``, values above the reference are as good as the reference.
 
-    Examples
-    --------
     >>> loss("smaller", 0.5, None), loss("larger", 0.5, None), loss("zero", -0.5, None), loss("reference", 0.5, 1.0)
     (0.5, -0.5, 0.5, 0.5)
     >>> loss("reference", 0.5, 1.0, "less"), loss("reference", 1.5, 1.0, "less")
@@ -133,10 +131,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Inference:
-    """Uncertainty of a value: interval, reference, p-value and verdict.
-
-    A number that is not available is None, and ``warnings`` gives the reason.
-    """
+    """Uncertainty of a value: interval, reference, p-value and verdict."""
 
     low: float | None = None  # low, high: Limits of the confidence interval, in the unit of the value
     high: float | None = None

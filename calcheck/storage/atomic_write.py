@@ -144,10 +144,7 @@ def try_lock(descriptor: int) -> bool | None:
 
 @contextmanager
 def exclusive(path: str | None) -> Iterator[Callable[[], None]]:
-    """Keep other processes from continuing a state until the block ends; wait for one that does.
-
-    Yields a function that raises if the file changed all the same, as without locks.
-    """
+    """Keep other processes from continuing a state until the block ends; wait for one that does."""
     descriptor = None if path is None else _locked(path)
     before = None if path is None else _stamp(path)
 

@@ -33,11 +33,7 @@ def exported(
     judgement: str,
     names: Sequence[str] = (),
 ) -> str:
-    """Return a correction as the text of a Python module, or of an SQL query, by the suffix of its file.
-
-    ``roles`` are the columns of means and deviations by role, ``times`` the columns that are no numbers, ``judgement``
-    says how right the corrected predictions are, and ``names`` are those of all columns.
-    """
+    """Return a correction as the text of a Python module, or of an SQL query, by the suffix of its file."""
     if found.family != "gaussian":
         msg = f"--export writes functions of normal predictions, and these are {found.family}: pass a path with .json"
         raise OptionError(msg)

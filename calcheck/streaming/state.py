@@ -164,10 +164,7 @@ def _batch_sums(each: StreamedMetric, batch: Predictions, run: Run, replicates: 
 def accumulate(
     source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like: State | None = None, answer: Answer | None = None
 ) -> State:
-    """Return the state of metrics, and of those behind the answer, over the rows of a source, read in batches.
-
-    For the answer, each of several targets has a state by itself, too.
-    """
+    """Return the state of metrics, and of those behind the answer, over the rows of a source, read in batches."""
     names = several_names(source) if answer is not None else ()
     if not names:
         return _accumulate(source, metrics, run, like=like, answer=answer)

@@ -140,10 +140,7 @@ def compare_with_baseline(report: Report, base: Sequence[Result], allowed: Allow
 
 
 def compare_other_rows(report: Report, base: Report, name: str, reason: str, *, strict: bool) -> tuple[Gate, ...]:
-    """Return a gate for each respect in which a report may be worse than that of other rows, given why they are others.
-
-    If ``strict``, it must be shown not to be worse. Raise :class:`FileError` if nothing can be compared.
-    """
+    """Return a gate of each respect in which a report may be worse than that of other rows, and why they are others."""
     if base.conclusion is None:
         raise FileError(
             f"{name} has other rows ({reason}), and no answer to compare: write it again with calcheck evaluate"

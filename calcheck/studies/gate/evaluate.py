@@ -55,10 +55,7 @@ def answer_gates(report: Report, *, strict: bool = False) -> tuple[Gate, ...]:
 
 
 def group_gates(report: Report) -> tuple[Gate, ...]:
-    """Return the gate of each result of groups or regions, whose verdicts are adjusted for each other.
-
-    That of a group that is shown to be within the tolerance is a warning.
-    """
+    """Return the gate of each result of groups or regions, whose verdicts are adjusted for each other."""
     tolerance = float(report.settings["tolerance"])
     groups = {name: each for name, each in results_by_group(report.results).items() if name}
     within = {name for name, each in groups.items() if are_within(each, tolerance)}

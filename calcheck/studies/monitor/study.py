@@ -453,10 +453,7 @@ def _conclude(
 
 
 def _fault_size(found: Monitor, state: monitor_state.MonitorState, confidence: float) -> Estimate | None:
-    """Return the width factor or the bias of the windows that begin in the time of a fault; None if it is another one.
-
-    All rows of a time count as one, and so do those of overlapping forecasts.
-    """
+    """Return the width factor or the bias of the windows that begin in the time of a fault; None for others."""
     topic, name = SHOWN.get(str(found.direction), (None, ""))
     metric = next((each for each in state.metrics if each.info.name == name), None)
     steps, windows, texts = state.history.steps, state.windows, time_texts(state.history.steps)

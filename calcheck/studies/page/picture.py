@@ -33,10 +33,7 @@ Y = Axis("y")
 
 
 def predictions_picture(shown: RowIntervals) -> Picture:
-    """Return the picture of intervals by prediction, by target, along a column, and of errors by width.
-
-    Panels that compare with targets are absent if there are none.
-    """
+    """Return the picture of intervals by prediction, by target, along a column, and of errors by width."""
     count, share = len(shown.center), percent(shown.level)
     chosen = f"all {count:,} rows" if count == shown.total else f"{count:,} of {shown.total:,} rows"
     expected = (

@@ -181,10 +181,7 @@ def recalibrate(
     run: Run | None = None,
     sink: Callable[[Predictions], None] | None = None,
 ) -> tuple[Report, corrections.RecalibrationMap]:
-    """Return which correction helps, what it changes on rows that were not used to fit it, and the correction.
-
-    ``sink`` takes the rows of the source, each corrected by a fit to the other folds.
-    """
+    """Return which correction helps, what it changes on rows that were not used to fit it, and the correction."""
     source, other = unobserved(source), None if other is None else unobserved(other)
     study = _Study(source, options or RecalibrationOptions(), run or Run())
     chosen = study.chosen
@@ -280,10 +277,7 @@ class _Study:
 
     @cached_property
     def chosen(self) -> Candidate:
-        """The method to use: the one that was asked for, or the best; one that leaves no wrong region comes first.
-
-        If all leave one, the simplest of those that are about as good as the best has no advantage over it.
-        """
+        """The method to use: the one that was asked for, or the best; one that leaves no wrong region comes first."""
         validation, found = self._validated
         if self.options.method != corrections.AUTO:
             asked = found[-1]

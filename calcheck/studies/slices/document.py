@@ -87,10 +87,7 @@ def _leading(report: Report, found: Conclusion, ranked: Sequence[tuple[str, dict
 
 
 def ranked_groups(report: Report) -> list[tuple[str, dict[str, Result]]]:
-    """Return groups with a width factor, by metric, without all rows: those that fail first, then by their p-values.
-
-    Regions that were searched for and are beyond the tolerance are before others.
-    """
+    """Return groups with a width factor, by metric, without all rows: those that fail first, then by their p-values."""
     found = results_by((each for each in report.results if "filter" in each.slice), "group")
     groups = [(label, {each.metric: each for each in own}) for label, own in found.items()]
     whole = {str(each.slice["group"]) for each in report.results if each.slice["rows"] == report.input.n}
