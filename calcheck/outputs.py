@@ -30,7 +30,7 @@ from calcheck.io.evaluation_points import NewRows
 from calcheck.metrics.accuracy import Width
 from calcheck.metrics.base import DependenceFactor, Metric
 from calcheck.predictions import InMemory, MappedSource, Predictions, Source
-from calcheck.reports import Report, Skipped, rejects
+from calcheck.reports import Input, InputFile, Report, Skipped, rejects
 from calcheck.reports.conclusion import Conclusion, Effect
 from calcheck.typing import AnyArray
 
@@ -111,9 +111,7 @@ def _with_new_inputs(
         raise OptionError("--on compares inputs: also pass --inputs or --embedding, with the columns of both files")
     with on.new.source.error_names():
         new, files = on.new.source.predictions(), on.new.source.input_info().files
-    if {each.sha256 for each in files} & {each.sha256 for each in report.input.files if each.role == "predictions"}:
-        remedy = "Write other rows to a file, e.g. calcheck inspect FILE --filter 'age>60' -o new.parquet"
-        raise OptionError(f"--on names the file of the tested rows. {remedy}")
+    require_other_file(files, [each for each in report.input.files if each.role == "predictions"])
     names = () if rows.has_embedding else source.input_names()
     found = transfer(
         rows,
@@ -136,8 +134,19 @@ def _with_new_inputs(
     )
     if "dependence_noticed" in report.settings:  # nothing is judged
         at = replace(at, answer="not-shown", qualifiers=(), rows_needed=None, effects=conclusion.effects)
-    files = (*report.input.files, *(replace(each, role="new_inputs") for each in files))
-    return replace(report, input=replace(report.input, files=files), conclusion=replace(conclusion, on=at))
+    return replace(report, input=with_new_files(report.input, files), conclusion=replace(conclusion, on=at))
+
+
+def require_other_file(new: Sequence[InputFile], tested: Sequence[InputFile]) -> None:
+    """Raise if a file of new inputs is one of the tested rows."""
+    if {each.sha256 for each in new} & {each.sha256 for each in tested}:
+        remedy = "Write other rows to a file, e.g. calcheck inspect FILE --filter 'age>60' -o new.parquet"
+        raise OptionError(f"--on names the file of the tested rows. {remedy}")
+
+
+def with_new_files(read: Input, files: Sequence[InputFile]) -> Input:
+    """Return what was read, with the files of new inputs."""
+    return replace(read, files=(*read.files, *(replace(each, role="new_inputs") for each in files)))
 
 
 def _mean_width(rows: Predictions, answer: Answer, run: Run) -> float | None:

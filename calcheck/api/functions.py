@@ -287,6 +287,7 @@ def compare(
     metrics: Metrics | None = None,
     *,
     permutations: int | None = None,
+    on: Data = None,
     **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
     """Return metrics of several models on the same rows, and the differences from the first model.
@@ -301,6 +302,8 @@ def compare(
         Metrics to compute; by default all that apply to all models.
     permutations : int, optional
         Number of permutations of the paired tests.
+    on : path, DataFrame, table or array-like (m, d), optional
+        New inputs, for which ``report.on`` says which model would be best, and has the answer for each.
     weights : str, optional
         Column of sampling weights, as for :func:`evaluate`, which are the same for all models.
     **options

@@ -31,6 +31,7 @@ from calcheck.studies.options import AnswerOptions, NewInputsOptions, WeightOpti
 from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
+    from calcheck.io.evaluation_points import NewRows
     from calcheck.new_inputs.transfer import Transferred
 
 ReportT = TypeVar("ReportT", bound=InteractiveReport)
@@ -124,6 +125,9 @@ class KeywordRequest(Request):
     def open_inputs(self, data: Any, *sources: Source, narrow: bool = False) -> Source:  # noqa: ARG002 - arrays may be wide
         return arguments.evaluation_points(data, sources[0])
 
+    def open_new(self, data: Any, source: Source) -> NewRows:
+        return arguments.new_rows(data, source)
+
     def new_inputs(self, data: Any, source: Source) -> NewInputsRequest:
         """Return the new inputs for which the answer is asked."""
         given = {"label": self.data("label"), **({} if data is None else {"on": "on"})}
@@ -131,7 +135,7 @@ class KeywordRequest(Request):
         for name in sorted(stated.contradicting):
             if self._options.get(name) is not None:
                 raise OptionError(f"{name} does not apply to new inputs (on): pass only one of them")
-        rows = arguments.new_rows(data, source)
+        rows = self.open_new(data, source)
 
         def keep(shown: Predictions, found: Transferred) -> None:
             self.rows.append(PointwiseResults("on", found.columns, shown.row_numbers(), rows.source, found))

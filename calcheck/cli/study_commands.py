@@ -31,6 +31,7 @@ from calcheck.studies.options import OVERWRITTEN, SCREEN, AnyReportOptions, Rule
 from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
+    from calcheck.io.evaluation_points import NewRows
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.models.alignment import Model
@@ -145,6 +146,11 @@ class CommandRequest(Request):
                 return source
         self._opened.append(read_inputs(data, sources[0], narrow=narrow))
         return self._opened[-1]
+
+    def open_new(self, data: str, source: FileSource) -> NewRows:
+        from calcheck.io.evaluation_points import read_new_rows
+
+        return read_new_rows(data, source)
 
     def open_samples(self, *data: str, narrow: bool = False) -> list[FileSource]:
         if data == (inputs_and_outputs.STDIN, inputs_and_outputs.STDIN):

@@ -20,7 +20,7 @@ from calcheck.models.alignment import Model, align_models, incomparable_reason
 from calcheck.models.best_model import SCORES, best_model
 from calcheck.predictions import Predictions, group_by_input
 from calcheck.reports import Inference, Input, Orientation, Report, Result, Skipped, loss
-from calcheck.reports.conclusion import BestModel
+from calcheck.reports.conclusion import BestModel, ModelsAtNewInputs
 
 Evaluated = dict[tuple[str, str], tuple[Predictions, RowResults]]
 DIGITS = 4  # significant digits of shown values; values that look equal count as ties
@@ -81,9 +81,18 @@ DISTANCES = "distances from the ideal value"
 
 
 def compare(
-    models: Sequence[Model], metrics: Sequence[Metric[Any]], *, swaps: int | None = None, run: Run | None = None
+    models: Sequence[Model],
+    metrics: Sequence[Metric[Any]],
+    *,
+    swaps: int | None = None,
+    run: Run | None = None,
+    new: Predictions | None = None,
+    inputs: Sequence[str] = (),
 ) -> Report:
-    """Return a report with the metrics of several models on the same rows, and the differences from the first model."""
+    """Return a report with the metrics of several models on the same rows, and the differences from the first model.
+
+    ``new`` has new inputs with their names, for which the report also says which model would be best.
+    """
     names = [model.name for model in models]
     if len(names) < 2 or len(set(names)) < len(names):  # noqa: PLR2004 - a comparison needs two
         raise OptionError(f"a comparison needs at least two models with different names, got {', '.join(names)}")
@@ -125,7 +134,24 @@ def compare(
         results=(*(result for group in values for result in group), *pairs),
         skipped=tuple(skipped),
         best=() if best is None else (best,),
+        on=None if new is None else _at_new_inputs(models, valid, evaluated, new, inputs, run),
     )
+
+
+def _at_new_inputs(
+    models: Sequence[Model],
+    metrics: Sequence[Metric[Any]],
+    evaluated: Evaluated,
+    new: Predictions,
+    inputs: Sequence[str],
+    run: Run,
+) -> ModelsAtNewInputs:
+    """Return which model would be best at new inputs, and the answer for each of them there."""
+    from calcheck.models.new_inputs import models_at_new_inputs
+
+    aligned = {model.name: each.predictions() for model, each in zip(models, align_models(models), strict=True)}
+    scores = {key: rows for key, (_, rows) in evaluated.items()}
+    return models_at_new_inputs(aligned, metrics, scores, new, names=inputs, run=run)
 
 
 def _best(

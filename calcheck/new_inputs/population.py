@@ -28,6 +28,7 @@ RESAMPLES = 199
 FLIPS = 199  # Number of sets of random signs
 FEWEST_ROWS = 30  # Fewest tested rows that count, for a statement about the uncertainties; or times of a series
 FEWEST_CLUSTERS = 12  # Fewest clusters that count, if rows depend on each other
+Outputs = Callable[[Values], Values]  # Returns outputs (n, c) of rows with weights (n,)
 VARIES = 1e-3  # Least variance of a direction of the inputs, relative to the largest
 
 
@@ -44,10 +45,8 @@ class Population:
     run: Run
 
     @classmethod
-    def from_rows(
-        cls, rows: Predictions, tested: Values, new: Values, outputs: Callable[[Values], Values], run: Run
-    ) -> "Population":
-        """Return the population of new inputs (m, d), both scaled, for outputs (n, c) of rows with weights (n,)."""
+    def from_rows(cls, rows: Predictions, tested: Values, new: Values, outputs: Outputs, run: Run) -> "Population":
+        """Return the population of new inputs (m, d), both scaled, whose outputs are to be predicted best."""
         ratio = DensityRatio.from_inputs(tested, new, run.rng(RandomStream.LANDMARKS))
         clusters = find_clusters(rows, run.dependence)
         regression = replace(local_regression(tested), folds=() if clusters is None else cluster_folds(clusters))

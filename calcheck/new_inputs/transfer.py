@@ -15,17 +15,18 @@ from calcheck.errors import CalcheckError, DataError
 from calcheck.execution.run import RandomStream, RowDependence, Run, one_blas_thread, replicate_seed
 from calcheck.kernels.bandwidths import Scaling
 from calcheck.new_inputs.difference import Beyond, compare_inputs
-from calcheck.new_inputs.population import Factor, Population, observed_bias, stated_levels
+from calcheck.new_inputs.population import Factor, Outputs, Population, observed_bias, stated_levels
 from calcheck.new_inputs.positions import Neighborhood, parts_of, scale_inputs
 from calcheck.new_inputs.weights import choose_labels
 from calcheck.predictions import Predictions, concat, row_sample
-from calcheck.reports.conclusion import Effect, NewInputs, WidthFactor
+from calcheck.reports.conclusion import Effect, InputsDiffer, NewInputs, WidthFactor
 from calcheck.typing import AnyArray, Indices, Values
 
 # Distance of the means of weighted tested rows from those of new ones, in standard deviations and relative to that
 # without weights, up to which they stand for each other
 MOST_SHIFT, MOST_LEFT = 0.3, 0.5
 MIDDLE = 0.5  # Level of the intervals of which few rows show most
+FEW_NEW = "too few new rows lie among the tested inputs"
 NO_MATCH = "the tested inputs cannot stand for the new ones"
 
 
@@ -40,7 +41,7 @@ class Terms(NamedTuple):
 def state(found: Population | None, terms: Terms) -> dict[str, Any]:
     """Return fields of the conclusion about a population: the answer, if enough rows count and have its inputs."""
     if found is None:
-        return _nothing("too few new rows lie among the tested inputs")
+        return _nothing(FEW_NEW)
     counted, reason = {"effective_rows": found.weights.effective_rows}, _mismatch(found)
     return counted | (_nothing(f"{NO_MATCH}: {reason}") if reason else _stated(found, terms))
 
@@ -162,6 +163,33 @@ class Transferred:
     weights: Values  # (n,), the density ratio at each tested row; 0 for those that were not sampled
 
 
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Where new rows are in comparison with the tested ones."""
+
+    scaling: Scaling
+    tested: Predictions  # The tested rows, and those of the new ones that have targets
+    beyond: Beyond
+    differ: InputsDiffer
+
+    @property
+    def near(self) -> Indices:
+        """The places of the new rows that do not lie beyond the tested ones."""
+        return np.flatnonzero(~self.beyond.rows)
+
+
+def locate(
+    rows: Predictions, new: Predictions, *, run: Run, names: Sequence[str] = (), labelled: Predictions | None = None
+) -> Placement:
+    """Return where new rows are; see :func:`transfer`."""
+    _check(rows, new)
+    scaling = scale_inputs(rows)
+    tested = rows if labelled is None else _joined(rows, labelled)
+    near = Neighborhood.from_rows(tested, scaling, replicate_seed(run))
+    differ = compare_inputs(rows.lazy_inputs(), new.lazy_inputs(), scaling, run, names=names)
+    return Placement(scaling, tested, Beyond.from_inputs(near, new.lazy_inputs()), differ)
+
+
 @one_blas_thread()  # many small products
 def transfer(
     rows: Predictions,
@@ -175,19 +203,31 @@ def transfer(
     names: Sequence[str] = (),
 ) -> Transferred:
     """Return what tested rows say about new inputs; ``label`` of them are chosen whose targets would narrow it most."""
-    _check(rows, new)
-    scaling, terms = scale_inputs(rows), Terms(level, tolerance, 1 - run.confidence)
-    tested = rows if labelled is None else _joined(rows, labelled)
-    near = Neighborhood.from_rows(tested, scaling, replicate_seed(run))
-    beyond = Beyond.from_inputs(near, new.lazy_inputs())
-    sample, places = _Sample(scaling, run), np.flatnonzero(~beyond.rows)
-    found = sample.population(tested, new.lazy_inputs(), places, level)
+    located = locate(rows, new, run=run, names=names, labelled=labelled)
+    terms = Terms(level, tolerance, 1 - run.confidence)
+    return transfer_located(rows, new, located, terms, run, label=label, labelled=labelled)
+
+
+def transfer_located(
+    rows: Predictions,
+    new: Predictions,
+    located: Placement,
+    terms: Terms,
+    run: Run,
+    *,
+    label: int = 0,
+    labelled: Predictions | None = None,
+) -> Transferred:
+    """Return what tested rows say about new inputs whose places are known; see :func:`transfer`."""
+    scaling, tested, beyond, places = located.scaling, located.tested, located.beyond, located.near
+    sample = _Sample(scaling, run)
+    found = sample.of_factor(tested, new.lazy_inputs(), places, terms.level)
     conclusion = NewInputs(
-        tolerance=tolerance,
-        level=level,
+        tolerance=terms.tolerance,
+        level=terms.level,
         rows=len(new),
         beyond=beyond.summary(),
-        inputs_differ=compare_inputs(rows.lazy_inputs(), new.lazy_inputs(), scaling, run, names=names),
+        inputs_differ=located.differ,
         **state(found, terms),
     )
     if label and found is not None:
@@ -252,14 +292,17 @@ class _Sample:
             return places
         return np.sort(self.run.rng(RandomStream.SUBSAMPLE).permutation(places)[:MOST_ROWS])
 
-    def population(self, rows: Predictions, x: Inputs, places: Indices, level: float) -> Population | None:
+    def population(self, tested: Predictions, outputs: Outputs, x: Inputs, places: Indices) -> Population | None:
         """Return the population of new inputs at some places; None if these are too few."""
         if len(places) < FEWEST_NEW:
             return None
-        tested = rows.take(self.tested_places(rows))
         new = self.scaling(take(x, self.new_places(places)))
-        outputs = Factor.from_rows(tested, level).outputs
         return Population.from_rows(tested, self.scaling(tested.inputs()), new, outputs, self.run)
+
+    def of_factor(self, rows: Predictions, x: Inputs, places: Indices, level: float) -> Population | None:
+        """Return the population of new inputs at some places, for the width factor at a level."""
+        tested = rows.take(self.tested_places(rows))
+        return self.population(tested, Factor.from_rows(tested, level).outputs, x, places)
 
     def compared(self, rows: Predictions, labelled: Predictions, terms: Terms) -> dict[str, Any]:
         """Return the effects of new rows with targets as other rows foretell them, and as they were observed."""
@@ -267,9 +310,30 @@ class _Sample:
         places = np.flatnonzero(~Beyond.from_inputs(near, labelled.lazy_inputs()).rows)
         if len(places) < FEWEST_OBSERVED:
             return {}
-        found = self.population(rows, labelled.lazy_inputs(), places, terms.level)
+        found = self.of_factor(rows, labelled.lazy_inputs(), places, terms.level)
         foretold = () if found is None else foretold_effects(found, terms)
         return {"foretold": foretold, "observed": observed_effects(labelled.take(places), terms, self.run.dependence)}
+
+
+class MeansAtNew(NamedTuple):
+    """The means of numbers of tested rows at new inputs."""
+
+    population: Population | None  # None if nothing can be stated
+    reason: str  # Why; empty if it can
+    values: Values  # (n, c), the numbers of the rows that the population has
+
+
+def means_at_new(rows: Predictions, values: Values, new: Predictions, located: Placement, run: Run) -> MeansAtNew:
+    """Return the means at new inputs of numbers (n, c) of tested rows, of which differences matter."""
+    sample = _Sample(located.scaling, run)
+    chosen = sample.tested_places(rows)
+    some = values[chosen]
+    away = some - some.mean(axis=1, keepdims=True)
+    spread = away.std(axis=0)
+    outputs = away / np.where(spread > 0, spread, 1)
+    found = sample.population(rows.take(chosen), lambda _: outputs, new.lazy_inputs(), located.near)
+    reason = FEW_NEW if found is None else _mismatch(found)
+    return MeansAtNew(None if reason else found, reason, some)
 
 
 def _local_factors(found: Population | None, x: Inputs, beyond: Beyond, scaling: Scaling) -> Values:

@@ -32,6 +32,14 @@ def facts(on: NewInputs, tested: int) -> tuple[list[Fact], list[Fact]]:
     return [("beyond", beyond), ("new", differ_text(on))], [each for each in after if each[1]]
 
 
+def answer_text(on: NewInputs) -> str:
+    """Return the answer for one of several models, and by how much its intervals are off."""
+    size = next(each for each in on.effects if each.topic == "size")
+    told = _number(size) if size.value is not None else size.text.removeprefix("not shown: ")
+    within = f" within {percent(on.tolerance or 0.0)}" if on.answer == "yes" else ""
+    return f"{on.answer.upper().replace('-', ' ')}{within}: {told}"
+
+
 def beyond_text(on: NewInputs) -> str:
     """Return which share of the new rows lies beyond the tested inputs."""
     share, low, high = (float(f"{100 * each:.2g}") for each in (on.beyond.share, on.beyond.low, on.beyond.high))

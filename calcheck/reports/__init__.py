@@ -13,6 +13,7 @@ from calcheck.reports.conclusion import (
     BestModel,
     Conclusion,
     Direction,
+    ModelsAtNewInputs,
     OutputConclusion,
     WorstRegion,
 )
@@ -322,6 +323,8 @@ class Report:
     region: WorstRegion | None = field(default=None, metadata=ADDED)
     # Which model is best by a score, in comparisons of models
     best: tuple[BestModel, ...] = field(default=(), metadata=ADDED)
+    # Which model would be best at new inputs, and the answers there, in comparisons of models; null without new inputs
+    on: ModelsAtNewInputs | None = field(default=None, metadata=ADDED)
     # Reports about each of several targets, by name, if they are studied one at a time
     targets: "dict[str, Report]" = field(default_factory=dict, metadata=ADDED)
 

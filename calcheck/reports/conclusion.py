@@ -248,3 +248,13 @@ class BestModel:
     others: tuple[OtherModel, ...]  # All other models, the second best first
     text: str  # The sentence
     next: tuple[str, ...] = field(default=(), metadata=ADDED)  # Commands that show more about the model
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsAtNewInputs:
+    """Which of several models would be best at new inputs, and the answer for each of them."""
+
+    # Which model would be best, by scores that are weighted and corrected as the factors are; None if that is not known
+    best: BestModel | None
+    reason: str = ""  # Why it is not known; empty if it is
+    models: dict[str, NewInputs]  # The answer for each model by its name

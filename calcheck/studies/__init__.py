@@ -17,6 +17,7 @@ from calcheck.render import PAGE
 if TYPE_CHECKING:
     from calcheck.charts.picture import Picture
     from calcheck.execution.run import Run
+    from calcheck.io.evaluation_points import NewRows
     from calcheck.metrics.base import Metric
     from calcheck.models.alignment import Model
     from calcheck.predictions import Predictions
@@ -106,6 +107,9 @@ class Request(Protocol):
 
     def open_inputs(self, data: Any, *sources: AnySource, narrow: bool = False) -> AnySource:
         """Return the source of evaluation points, in the columns of the first source."""
+
+    def open_new(self, data: Any, source: AnySource) -> NewRows:
+        """Return new rows with the inputs of a source."""
 
     def open_samples(self, *data: Any, narrow: bool = False) -> list[AnySource]:
         """Return the sources of samples, which need no predictions."""

@@ -7,7 +7,7 @@ from typing import Any
 from calcheck.charts.picture import Axis, Line, Panel, Picture, Points, Rule
 from calcheck.models.best_model import SCORES
 from calcheck.models.report_difference import Change, Diff, Unmatched
-from calcheck.render import document
+from calcheck.render import document, new_inputs
 from calcheck.render.metric_pictures import curve, expected_marks, numbers
 from calcheck.render.numbers_and_notes import (
     ABSENT,
@@ -20,6 +20,7 @@ from calcheck.render.numbers_and_notes import (
     unit,
 )
 from calcheck.reports import Report, Result
+from calcheck.reports.conclusion import BestModel
 
 RANKS: dict[int, document.Emphasis] = {1: "best", 2: "second"}
 MARKED: tuple[document.Mark, ...] = (("best", "best"), ("second", "second"))
@@ -50,14 +51,25 @@ def comparison_screen(report: Report) -> Iterator[document.Block]:
 
 
 def _answer(report: Report) -> Iterator[document.Answer]:
-    """Yield which model is best, with a line per data set; nothing if no score says so."""
-    if not report.best:
-        return
-    leading = [each for each in report.best if each.dataset == ALL_TARGETS] or report.best
+    """Yield which model is best, with a line per data set, also at new inputs; nothing if no score says so."""
+    if report.best:
+        leading = [each for each in report.best if each.dataset == ALL_TARGETS] or report.best
+        effects = tuple((each.dataset or each.metric, document.Cell(each.text)) for each in report.best)
+        yield document.Answer(QUESTION, _leaders(leading), effects, report.best[0].next)
+    if (on := report.on) is not None:
+        own = ("best", f"not shown: {on.reason}") if on.best is None else (on.best.metric, on.best.text)
+        answers = [(name, new_inputs.answer_text(each)) for name, each in on.models.items()]
+        first = next(iter(on.models.values()))
+        facts = [("new", new_inputs.rows_text(first)), ("inputs", new_inputs.differ_text(first))]
+        effects = tuple((name, document.Cell(text)) for name, text in (own, *answers, *facts))
+        name = new_inputs.name_of(report)
+        yield document.Answer(f"And on {name}?", _leaders([] if on.best is None else [on.best]), effects)
+
+
+def _leaders(leading: Sequence[BestModel]) -> document.Cell:
+    """Return the models that are shown to be best."""
     shown = [each.model for each in leading if any(other.significant for other in each.others)]
-    told = ", ".join(dict.fromkeys(shown)) or "NOT SHOWN"
-    effects = tuple((each.dataset or each.metric, document.Cell(each.text)) for each in report.best)
-    yield document.Answer(QUESTION, document.Cell(told, "pass" if shown else "undecided"), effects, report.best[0].next)
+    return document.Cell(", ".join(dict.fromkeys(shown)) or "NOT SHOWN", "pass" if shown else "undecided")
 
 
 def comparison_blocks(report: Report) -> Iterator[document.Block]:

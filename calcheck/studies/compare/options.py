@@ -40,6 +40,12 @@ class ComparisonOptions:
     )
     positions: tuple[float, ...] | None = option(POSITIONS)
     discretise: bool = option(DISCRETISE, default=False)
+    on: str | None = option(
+        "Also say which model would be best for new inputs, and what holds there: rows of another file with the columns"
+        " of --inputs or --embedding, FILE[:COLUMN], of which targets are not used.",
+        metavar="FILE",
+        common=True,
+    )
 
 
 @dataclass(frozen=True)

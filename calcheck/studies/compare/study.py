@@ -9,13 +9,14 @@ from typing import Any
 from calcheck.errors import FileError, OptionError
 from calcheck.evaluation import evaluate_each
 from calcheck.execution.run import Run
+from calcheck.io.file_source import FileSource
 from calcheck.io.files import STDIN
 from calcheck.metrics.base import Metric
 from calcheck.metrics.scores import Nll
 from calcheck.models.alignment import Model, incomparable_reason
 from calcheck.models.comparison import compare, compare_datasets, comparison_input
 from calcheck.models.report_difference import Diff, diff
-from calcheck.outputs import output_names
+from calcheck.outputs import output_names, require_other_file, with_new_files
 from calcheck.predictions import MappedSource, Source
 from calcheck.render.numbers_and_notes import skip_reasons
 from calcheck.reports import Report, Skipped, results_of, with_changes
@@ -23,6 +24,7 @@ from calcheck.storage.report_json import read_report
 from calcheck.studies import Request
 from calcheck.studies.compare.document import ALL_TARGETS
 from calcheck.studies.compare.options import ComparisonOptions, TrendOptions
+from calcheck.studies.options import WeightOptions
 
 CCE = "cce"
 
@@ -35,9 +37,13 @@ def run(request: Request) -> Report:
     models = request.models(metrics)
     if files is not None and len(models.get("", files)) < 2:  # noqa: PLR2004 - a comparison needs two
         raise OptionError(f"compare needs the files of at least two models, got only {files[0]}")
+    on = request.data("on")
+    models = models if on is None else {name: [_with_inputs(each) for each in own] for name, own in models.items()}
     with request.run() as run:
         names = output_names(models[""][0].source) if "" in models else ()
-        if "" in models and not names:
+        if on is not None:
+            report = _with_new_inputs(request, models.get("", []), metrics, names, run)
+        elif "" in models and not names:
             report = compare(models[""], metrics, swaps=options.permutations, run=run)
         else:
             parts = _by_target(models[""], names) if names else models
@@ -47,6 +53,32 @@ def run(request: Request) -> Report:
             report = replace(report, input=comparison_input([each.name for each in models[""]], read))
     report = request.with_commands(replace(report, skipped=(*report.skipped, *without)))
     return _with_results(report, f" to {', '.join(report.settings['models'])}")
+
+
+def _with_inputs(model: Model) -> Model:
+    """Return a model whose inputs are read, too."""
+    source = model.source
+    return replace(model, source=replace(source, inputs=True)) if isinstance(source, FileSource) else model
+
+
+def _with_new_inputs(
+    request: Request, models: Sequence[Model], metrics: Sequence[Metric[Any]], names: Sequence[str], run: Run
+) -> Report:
+    """Return the report of models that are also compared at new inputs."""
+    if request.options(WeightOptions).weights is not None:
+        raise OptionError("--on does not apply to weighted means (--weights): pass only one of them")
+    if names or not models:
+        remedy = f"pass --only {names[0]}" if names else "omit --by-folder"
+        raise OptionError(f"--on compares models of one data set by one target: {remedy}")
+    source = models[0].source
+    new = request.open_new(request.data("on"), source).source
+    with new.error_names():
+        rows, files = new.predictions(), new.input_info().files
+    require_other_file(files, [each for model in models for each in model.source.input_info().files])
+    inputs = () if rows.has_embedding else source.input_names()
+    options = request.options(ComparisonOptions)
+    report = compare(models, metrics, swaps=options.permutations, run=run, new=rows, inputs=inputs)
+    return replace(report, input=with_new_files(report.input, files))
 
 
 def _by_target(models: Sequence[Model], names: Sequence[str]) -> dict[str, list[Model]]:
