@@ -16,10 +16,11 @@ from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SharedOut
 from calcheck.errors import Message
 from calcheck.execution.run import RandomStream, Run, one_blas_thread
 from calcheck.kernels.bandwidths import Scaling
-from calcheck.kernels.kernel_functions import MAX_SUMMED_COLUMNS, Kernel
+from calcheck.kernels.kernel_functions import Kernel
 from calcheck.linalg.gram import psd_root, truncated_eigenbasis
 from calcheck.typing import Floats, Values
 
+FEW_COLUMNS = 4  # Maximum columns of which differences are summed, without SciPy
 MAX_COLUMNS = 256  # Maximum right-hand sides per solve
 SIGNS = 128  # Random sign vectors for the noise estimate: relative error about 0.1 per input, much less in the mean
 FEW_ROWS = 800  # Maximum rows for computing the reach; more rows are sampled
@@ -161,7 +162,7 @@ def reach(kernel: Kernel, x: Floats, scaling: Scaling, lambda_: float) -> dict[s
 
 def _distances(x: Floats) -> Values:
     """Return the Euclidean distances of all pairs of inputs (n, d), (n, n)."""
-    if x.shape[1] <= MAX_SUMMED_COLUMNS:
+    if x.shape[1] <= FEW_COLUMNS:
         return np.asarray(np.sqrt(sum(np.subtract.outer(column, column) ** 2 for column in x.T)))
     from scipy.spatial.distance import cdist
 

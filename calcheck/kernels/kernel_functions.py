@@ -15,7 +15,6 @@ from calcheck.typing import Array
 
 CACHE_BYTES = 1 << 19  # Bytes per chunk: half of a typical level 2 cache
 MAX_SCALED_NORM = 300.0  # Limit on gamma |x|^2; above it, |x|^2 - 2 x.x' + |x'|^2 is too inaccurate for small distances
-MAX_SUMMED_COLUMNS = 4  # Most columns for summing differences directly: more accurate, and as fast as a product
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Rbf(Kernel):
     def gram(self, a: Array, b: Array) -> Array:
         xp = namespace(a)
         squares_a, squares_b = xp.vecdot(a, a), xp.vecdot(b, b)
-        if a.shape[1] <= MAX_SUMMED_COLUMNS or self.gamma * xp.max(squares_b) > MAX_SCALED_NORM:
+        if a.shape[1] == 1 or self.gamma * xp.max(squares_b) > MAX_SCALED_NORM:
             return _exponential(_summed_differences(a, b, squared=True), -self.gamma)
         block = a @ b.T
         for start, part in _in_cache(block):
