@@ -74,8 +74,8 @@ class PairForm:
 
     @classmethod
     def from_root(cls, root: Values, diagonal: Values) -> "PairForm":
-        """Return the form with Q = R^T R, given R (k, n), in single precision like that of low rank."""
-        return cls([(slice(None), np.ascontiguousarray(root, np.float32))], diagonal)
+        """Return the form with Q = R^T R, given R (k, n)."""
+        return cls([(slice(None), np.ascontiguousarray(root))], diagonal)
 
     @cached_property
     def root(self) -> Values:
@@ -86,13 +86,19 @@ class PairForm:
         """Yield the forms of features (n, q) times a matrix C (q, q), or of the features themselves for None."""
         differences, norms = zip(*data_sets, strict=True)
         columns = np.concatenate(differences, axis=1)
-        parts = (part @ columns[rows].astype(part.dtype, copy=False) for rows, part in self.parts)
+        parts = (_product(part, columns[rows]) for rows, part in self.parts)
         ends = np.cumsum([each.shape[1] for each in differences])[:-1]
         every = np.split(sum(parts, np.zeros((), np.float64)), ends, axis=1)
         diagonal = self.diagonal.astype(columns.dtype, copy=False)[:, None]
         for along, each, norm in zip(every, differences, norms, strict=True):
             products = along.T @ along - each.T @ (diagonal * each)
             yield float(np.trace(products) if norm is None else np.vdot(norm, products @ norm))
+
+
+def _product(a: Values, b: Values) -> Values:
+    """Return the product of two matrices in the lower of their precisions."""
+    precision = min(a.dtype, b.dtype, key=lambda each: each.itemsize)
+    return np.asarray(a.astype(precision, copy=False) @ b.astype(precision, copy=False))
 
 
 class _Known:
