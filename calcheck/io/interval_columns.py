@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 
-from scipy.special import betaincinv
-
+from calcheck.core import sc
 from calcheck.core.text import percent
 from calcheck.errors import DataError, OptionError
 from calcheck.io.column_names import MEANS, ColumnOptions
@@ -126,8 +125,8 @@ def held_text(pair: Pair, held: tuple[int, int] | None) -> str:
     found = "prediction intervals"
     if held is not None:
         inside, n = held
-        low = betaincinv(inside, n - inside + 1, TAIL) if inside else 0.0  # Clopper and Pearson
-        high = betaincinv(inside + 1, n - inside, 1 - TAIL) if inside < n else 1.0
+        low = sc.betaincinv(inside, n - inside + 1, TAIL) if inside else 0.0  # Clopper and Pearson
+        high = sc.betaincinv(inside + 1, n - inside, 1 - TAIL) if inside < n else 1.0
         found = f"{100 * inside / n:.0f} % ({100 * low:.0f} to {100 * high:.0f} %) of {n:,} targets"
     return f"columns {pair.lower!r} and {pair.upper!r} hold {found}; their level is not given"
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
+from calcheck.core import sc
 from calcheck.dependence.clusters import column_labels, time_labels
 from calcheck.distributions import Gaussian, Predictive
 from calcheck.distributions.continuous import StudentT
@@ -339,9 +339,9 @@ class Beta(Step):
     def recalibrator(self) -> Recalibrator:
         """Return the map of probabilities, linear between levels that are close to each other."""
         grid = np.linspace(-BETA_RANGE, BETA_RANGE, BETA_KNOTS)
-        level = expit(beta_logit(grid, self.a, self.b, self.c))
+        level = sc.expit(beta_logit(grid, self.a, self.b, self.c))
         inside = (level > 0) & (level < 1) & np.append(np.diff(level) > 0, True)
-        return Recalibrator.from_knots(expit(grid[inside]), level[inside])
+        return Recalibrator.from_knots(sc.expit(grid[inside]), level[inside])
 
     def corrected(self, rows: Predictions) -> Predictive:
         return recalibrate(rows.distributions(), self.recalibrator())

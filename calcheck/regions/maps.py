@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrik, ndtri
 
+from calcheck.core import sc
 from calcheck.core.filter_conditions import Condition
 from calcheck.core.lazy_inputs import load
 from calcheck.core.text import percent
@@ -222,7 +222,7 @@ def mean_square_limits(n: Indices, expected: Values, variance: Values, confidenc
     """
     mean, known = expected / n, np.where(expected > 0, expected, np.nan)
     spread = variance / (9 * known**2)  # 2 / (9 dof) of a chi-square distribution with these moments
-    step = ndtri((1 + confidence) / 2) * np.sqrt(spread)
+    step = sc.ndtri((1 + confidence) / 2) * np.sqrt(spread)
     low, high = (mean * np.maximum(1 - spread + sign * step, 0) ** 3 for sign in (-1, 1))
     return low, high
 
@@ -302,9 +302,9 @@ def _binomial_limits(n: Indices, share: Values, excess: float) -> Limits:
 
 def binomial_quantiles(level: float, n: Indices, share: Values) -> Values:
     """Return the binomial quantiles at a level; the import of :mod:`scipy.stats` takes longer than a page."""
-    above = np.where(share > 0, np.ceil(bdtrik(level, n, share)), 0.0)
+    above = np.where(share > 0, np.ceil(sc.bdtrik(level, n, share)), 0.0)
     below = np.maximum(above - 1, 0)
-    return np.asarray(np.where(bdtr(below, n, share) >= level, below, above))
+    return np.asarray(np.where(sc.bdtr(below, n, share) >= level, below, above))
 
 
 @dataclass(frozen=True, eq=False)

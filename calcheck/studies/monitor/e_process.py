@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, logsumexp
 
+from calcheck.core import sc
 from calcheck.distributions.row_random import RowRandom, hash_rows, mix, occurrences
 from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
@@ -132,7 +132,7 @@ def log_mean_densities(u: Values, group: Indices, count: int, impossible: Mask |
     """
     u = np.clip(u, NEAREST, 1 - NEAREST)
     sums = np.zeros((count, DENSITIES))
-    constant = betaln(FIRST, SECOND)
+    constant = sc.betaln(FIRST, SECOND)
     for start in range(0, len(u), BLOCK_OF_BETS):
         part = u[start : start + BLOCK_OF_BETS, None]
         logs = (FIRST - 1) * np.log(part) + (SECOND - 1) * np.log1p(-part) - constant
@@ -163,7 +163,7 @@ def log_beta_mixture(log_densities: Values) -> Values:
     found, total = np.empty(len(log_densities)), np.zeros(log_densities.shape[1])
     for start in range(0, len(log_densities), BLOCK):
         products = total + np.cumsum(log_densities[start : start + BLOCK], axis=0)
-        found[start : start + BLOCK] = logsumexp(products, axis=1) - np.log(len(total))
+        found[start : start + BLOCK] = sc.logsumexp(products, axis=1) - np.log(len(total))
         total = products[-1]
     return found
 
@@ -197,7 +197,7 @@ def log_simple_jumper(p: Values, *, jump: float = JUMP) -> Values:
 def log_product(log_densities: Values, means: Values) -> Values:
     """Return the log e-process, (t,): mean of beta mixture, densities (t, b), and two simple jumpers, means (t, 2)."""
     parts = np.column_stack([log_beta_mixture(log_densities), log_simple_jumper(means)])
-    return np.asarray(logsumexp(parts, axis=1, b=WEIGHTS))
+    return np.asarray(sc.logsumexp(parts, axis=1, b=WEIGHTS))
 
 
 def log_e_process(log_densities: Values, means: Values, step: Indices, lag: int) -> Values:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT, Picture
 from calcheck.conclusion.effects import Estimate, is_inside
+from calcheck.core import sc
 from calcheck.core.text import percent
 from calcheck.errors import DataError
 from calcheck.evaluation import PLACE
@@ -132,7 +132,7 @@ def _data(found: maps.RegionMap) -> dict[str, Any]:
             {"key": each.key, "below": each.below, "above": each.above} for each in maps.quantities(sums, confidence)
         ],
         "confidence": confidence,
-        "normal_quantile": float(ndtri((1 + confidence) / 2)),
+        "normal_quantile": float(sc.ndtri((1 + confidence) / 2)),
         "regions": [list(region) for region in found.regions()],
     }
 

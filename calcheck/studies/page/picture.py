@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr
 
 from calcheck.causes.candidates import HALF_WIDTHS, LOGARITHMS, READINGS
 from calcheck.causes.fits import Scored
 from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Intervals, Line, Mark, Panel, Picture, Points, Rule
+from calcheck.core import sc
 from calcheck.core.text import percent
 from calcheck.distributions import Samples
 from calcheck.predictions import Predictions
@@ -126,7 +126,7 @@ def _small_errors(cause: Cause, rows: Predictions) -> tuple[Panel, str]:  # noqa
     size = np.log10(np.maximum(np.abs(Scored.from_rows(rows).evaluate()[0]), 1e-4))
     edges = np.linspace(-4, max(1.0, float(size.max())), SIZE_BINS + 1)
     share, start, stop = np.histogram(size, edges)[0] / len(size), 10 ** edges[:-1], 10 ** edges[1:]
-    right = (2 * np.diff(ndtr(10**edges))).tolist()
+    right = (2 * np.diff(sc.ndtr(10**edges))).tolist()
     bars = Bars(start.tolist(), stop.tolist(), [0.0] * len(share), share.tolist(), "observed")
     line = Line(np.sqrt(start * stop).tolist(), right, "right model", dashed=True)
     axis = Axis("size of the error [predicted std]", log=True)
