@@ -15,6 +15,7 @@ from calcheck.core.validation import require_different
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.run import available_memory
 from calcheck.io.arrow_columns import MemoryTable
+from calcheck.io.column_names import TARGETS
 from calcheck.io.dataframes import common_length, list_column, rows_first
 from calcheck.io.files import File
 from calcheck.typing import AnyArray
@@ -47,10 +48,15 @@ class ArrayTable:
             given[name] = values.astype(values.dtype.newbyteorder("="), copy=False)
         if not given:
             raise DataError("there is no array with rows")
-        rows = common_length(given.values()) if rows is None else rows
+        named = next((len(given[name]) for name in TARGETS if name in given), None)
+        rows = (named or common_length(given.values())) if rows is None else rows
         found = {name: rows_first(name, values, rows) for name, values in given.items()}
-        self._arrays = {name: values for name, (values, _) in found.items()}
-        self.notes = tuple(note for _, note in found.values() if note)  # The arrays that were swapped
+        draws = {len(given[name]) for name, (_, note) in found.items() if note}
+        others = [name for name, (values, _) in found.items() if len(values) != rows and len(values) in draws]
+        self._arrays = {name: values for name, (values, _) in found.items() if name not in others}
+        # The arrays that were swapped, and those of draws of parameters
+        self.notes = tuple(note for _, note in found.values() if note)
+        self.notes += (f"not read, as draws without rows: {', '.join(others)}",) if others else ()
         self.schema = pa.schema([(name, _column(values[:0]).type) for name, values in self._arrays.items()])
 
     def with_rows(self, rows: int) -> "ArrayTable":

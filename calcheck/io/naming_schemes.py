@@ -117,7 +117,7 @@ TUPLE_NAME = re.compile(
     r"\((?P<quote>['\"])(?P<of>.*)(?P=quote), '?(?P<level>0?\.[0-9]+)'?(?:, '(?P<side>lower|upper)')?\)"
 )
 NIXTLA = re.compile(r"(?P<of>.+)-(?P<side>lo|hi)-(?P<coverage>[0-9]+(?:\.[0-9]+)?)")
-QUANTILE = re.compile(r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile)[_-]?(?P<level>0?\.[0-9]+)")
+QUANTILE = re.compile(r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile|pred|prediction|forecast)[_-]?(?P<level>0?\.[0-9]+)")
 SAMPLE = re.compile(r"(?:(?P<of>.+)_)?(?:sample|member|draw|run)_?(?P<draw>[0-9]+)|(?P<component>.+)_s(?P<path>[0-9]+)")
 DARTS = re.compile(r".+_s[0-9]+")
 PERCENT = re.compile(r"[QqPp]_?(?P<lettered>[0-9]{2}|[0-9]{1,2}\.[0-9]+)|X?(?P<signed>[0-9]{1,2}(?:\.[0-9]+)?)[%.]")

@@ -86,6 +86,7 @@ UNCLEAR_PAIRS = {
     ("knowledge_uncertainty", "data_uncertainty"): "are variances of CatBoost, whose sum is that of targets: add a"
     " column with it, total, as in calcheck {file} --var total",
 }  # Ambiguous pairs of columns, with the message about them
+RATES = ("mu", "rate", "lam", "lambda")
 STANDARD_ERRORS = ("se.fit", "se", "mean_se", "variance.estimates", "Est.Error", "std.error", "stderr")
 KEYS = {  # Columns that identify rows, by tool
     "Nixtla": ("unique_id", "ds", "cutoff"),
@@ -386,27 +387,43 @@ def missing_predictions(
 
 def _unrecognized(columns: ColumnIndex, options: ColumnOptions, file: str) -> str:
     """Return the message that no columns of distributions were recognized, and what may be meant."""
-    for pair, meaning in UNCLEAR_PAIRS.items():
-        if set(pair) <= set(columns.free):
-            return f"columns {pair[0]!r} and {pair[1]!r} {meaning.format(file=quote(file))}"
+    if unclear_names := _unclear_names(columns, file):
+        return unclear_names
     limits = "" if options.names_form else interval_columns.possible_limits(columns, file)
     if limits or (mean := columns.one_of("mean", MEANS)) is not None:
         only = "" if naming_schemes.unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
-        return limits or only + columns.missing("std")
+        is_rate = not options.names_form and mean in RATES
+        rate = f"; if it is the rate of counts, calcheck {quote(file)} --dist poisson" if is_rate else ""
+        return limits or f"{only}{columns.missing('std')}{rate}"
     if columns.one_of("std", STDS):
         return f"{columns.missing('mean')}, or pass errors y - mean as --error COLUMN"
     if not options.names_form and (possible := parameter_columns.possible_conventions(columns)):
-        return f"the columns may be parameters of distributions. Pass --dist with one of {', '.join(possible)}"
+        meant = f" with one of {', '.join(possible)}" if len(possible) > 1 else ""
+        command = f"as in calcheck {quote(file)} --dist {possible[0]}"
+        return f"the columns may be parameters of distributions. Pass --dist{meant}, {command}"
     if not options.names_form and (unclear := naming_schemes.unclear_spreads(columns.free)):
         return f"{naming_schemes.ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.listed_names()})"
     draws = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]
     stems = Counter(name.rstrip(digits) for name in columns.free if name[-1:].isdigit())
     draws += [f"{stem}*" for stem, count in stems.items() if stem and count >= FEWEST_DRAWS]
-    draw_hint = f" If {draws[0]!r} holds draws of y, pass --samples {quote(draws[0])}" if len(draws) == 1 else ""
+    command = f"calcheck {quote(file)} --samples {quote(draws[0])}" if len(draws) == 1 else ""
+    draw_hint = f" If {draws[0]!r} holds draws of y, {command}" if command else ""
     return (
         "no columns were recognized as predictions. Pass --mean and --std, --samples, --quantiles, or --dist"
         f" (columns: {columns.listed_names()}).{draw_hint}"
     ).removesuffix(".")
+
+
+def _unclear_names(columns: ColumnIndex, file: str) -> str:
+    """Return the message about columns whose names have several meanings; empty if there are none."""
+    numbered = [name for name in columns.free if name.isdecimal()]
+    if {"0", "1", "2"} <= set(numbered):
+        found = f"columns '0' … {numbered[-1]!r} may be draws or quantiles: if draws"
+        return f"{found}, calcheck {quote(file)} --samples '[0-9]*'; else name them by their levels, as q_0.05"
+    for pair, meaning in UNCLEAR_PAIRS.items():
+        if set(pair) <= set(columns.free):
+            return f"columns {pair[0]!r} and {pair[1]!r} {meaning.format(file=quote(file))}"
+    return ""
 
 
 def _mixture_columns(columns: ColumnIndex) -> str:
