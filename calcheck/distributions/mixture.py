@@ -11,7 +11,7 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions import special
-from calcheck.distributions.base import BLOCK_VALUES, Block, Derived
+from calcheck.distributions.base import BLOCK_VALUES, Block, Derived, Predictive
 from calcheck.distributions.continuous import Continuous, LocationScale
 from calcheck.distributions.count_base import Counts
 from calcheck.distributions.row_random import Random
@@ -29,7 +29,6 @@ LENGTH = 2.5  # Length of a panel, in standard deviations of noise
 MOST_PANELS = 16  # Most parts of a panel; where it needs more, the density is smooth at the scale of the noise
 MARGIN = 4.0  # Distance from such panels, in standard deviations of noise
 MIDDLE = 0.5
-LEAST = 1e-12  # Least noise in distances, relative to the spread before
 MAX_STEPS = 100  # Iterations for quantiles
 GROUP_AXES = 2  # Number of axes of parameters: rows and components
 
@@ -156,6 +155,20 @@ def mean_distance(away: Values, scale: Values) -> Values:
     """Return E|X| for X ~ N(away, scale^2)."""
     z = away / (np.sqrt(2) * scale)
     return np.asarray(scale * np.sqrt(2 / np.pi) * np.exp(-(z**2)) + away * sc.erf(z))
+
+
+def _mean_distances(values: Values, mass: Values, scale: Values) -> Values:
+    """Return E|X| for X ~ N(v - v', scale^2) and independent v, v' with probabilities, (b,)."""
+    each = [mass[:, one] * np.sum(mass * mean_distance(values - values[:, [one]], scale), axis=1)
+            for one in range(mass.shape[1])]  # fmt: skip
+    return np.asarray(np.sum(each, axis=0))
+
+
+def _half_mean_difference(predictive: Predictive) -> Values:
+    """Return E|Y - Y'| / 2 for independent Y and Y', the integral of F (1 - F), (n,)."""
+    nodes, weights = special.panels(predictive.edges())
+    below = special.columns(predictive.cdf, nodes)
+    return np.asarray(np.sum(weights * below * (1 - below), axis=1))
 
 
 def from_logits(loc: Values, scale: Values, logits: Values) -> Mixture:
@@ -292,10 +305,9 @@ class Noisy(Derived, Continuous):
             low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
             with np.errstate(divide="ignore", invalid="ignore"):
                 guess = x - excess / np.exp(self.log_prob(x))
-            guess = np.where((guess > low) & (guess < high), guess, (low + high) / 2)
-            done = (np.abs(guess - x) <= fine) | (high - low <= fine)
-            x = guess
-            if done.all():
+            found = np.abs(guess - x) <= fine
+            x = np.where(found | ((guess > low) & (guess < high)), guess, (low + high) / 2)
+            if (found | (high - low <= fine)).all():
                 break
         return x
 
@@ -303,26 +315,39 @@ class Noisy(Derived, Continuous):
         return np.asarray(self.base.sample(rng, size) + self.noise[:, None] * rng.standard_normal((len(self), size)))
 
     def crps(self, y: Values) -> Values:
-        """Return E|Y - y| - E|Y - Y'| / 2, as sums over nodes: exact within 1e-5 noise where the noise is narrow."""
-        noise = self._positive[:, None]
-        near = self._each(lambda rows, v, mass: np.sum(mass * mean_distance(y[rows, None] - v, noise[rows]), axis=1))
-        return near - self._pairs
-
-    @property
-    def _positive(self) -> Values:
-        """The standard deviations of the noise, none of which is 0."""
-        return np.asarray(np.maximum(self.noise, LEAST * self.base.spread()))
+        low, high = self._resolved
+        near = (y > low) & (y < high)
+        distance = self._sum(y, lambda z: mean_distance(z, np.ones(1)), lambda part, at: part.crps(at))
+        distance = np.where(near, self.noise * distance, distance if near.all() else distance + self._base_spread)
+        return np.asarray(distance - self._spread)
 
     @cached_property
-    def _pairs(self) -> Values:
+    def _spread(self) -> Values:
         """E|Y - Y'| / 2 for independent Y and Y', (n,)."""
-        found = np.empty(len(self))
-        for rows, values, mass in self._blocks():
-            total, noise = np.zeros(len(rows)), np.sqrt(2) * self._positive[rows, None]
-            for place in range(mass.shape[1]):
-                total += mass[:, place] * np.sum(mass * mean_distance(values - values[:, [place]], noise), axis=1)
-            found[rows] = total / 2
-        return found
+        if isinstance(self.base, Counts):
+            noise = np.sqrt(2) * self.noise[:, None]
+            return self._each(lambda rows, values, mass: _mean_distances(values, mass, noise[rows])) / 2
+        return _half_mean_difference(self)
+
+    @cached_property
+    def _base_spread(self) -> Values:
+        return _half_mean_difference(self.base)
+
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
+        if (self.noise != self.noise[0]).any():
+            return super().kernel_mean(points, gamma)
+        shrunk = self._shrunk(gamma, 1)
+        return np.asarray(self.base.kernel_mean(points, gamma * shrunk) * np.sqrt(shrunk[..., 0]))
+
+    def kernel_norm(self, gamma: Values) -> Values:
+        if (self.noise != self.noise[0]).any():
+            return super().kernel_norm(gamma)
+        shrunk = self._shrunk(gamma, 2)
+        return np.asarray(self.base.kernel_norm(gamma * shrunk) * np.sqrt(shrunk[0]))
+
+    def _shrunk(self, gamma: Values, copies: int) -> Values:
+        """Return what a parameter is multiplied by if the noise of one or two targets becomes part of the kernel."""
+        return np.asarray(1 / (1 + 2 * copies * special.in_lengths(self.noise[0], gamma) ** 2))
 
     def raw_moments(self, order: int) -> Values:
         base, errors = self.base.raw_moments(order), special.normal_moments(order)
@@ -332,5 +357,4 @@ class Noisy(Derived, Continuous):
         return np.stack(moments, axis=1)
 
     def _kernel(self, rows: Indices, away: Values, gamma: Values, copies: int) -> Values:
-        noise = self.noise[rows, None] if copies == 1 else np.sqrt(2) * self._positive[rows, None]
-        return special.normal_kernel_mean(away, noise, gamma)
+        return special.normal_kernel_mean(away, np.sqrt(copies) * self.noise[rows, None], gamma)

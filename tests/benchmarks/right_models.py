@@ -234,7 +234,7 @@ def population(kind, noise):
     """Return typical standard deviations of a kind of model, and quantiles of its noisy targets at 0, .001, ..., 1."""
     rng = np.random.default_rng(0)
     rows = KINDS[kind](rng, 20_000, 1.0)
-    scale = float(np.median(spreads(rows.predictive)))
+    scale = float(np.median(spreads(rows.predictive))) if kind != "normal intervals" else 1.0
     y = rows.y + noise * scale * rng.normal(size=len(rows.y))
     return scale, np.quantile(y, np.linspace(0, 1, 1001))
 

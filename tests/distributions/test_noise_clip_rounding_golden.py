@@ -115,6 +115,47 @@ def test_noisy_distributions_agree_with_integrals(name, share):
         assert_allclose(noisy.cdf(noisy.quantile(level)), level, rtol=1e-9)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.05, *map(slow, (0.002, 0.5, 3.0))])
+def test_crps_of_noisy_distributions_are_integrals(noise):
+    """The integral of (F - 1{x >= y})^2 with the distribution function of a Laplace target with noise."""
+    loc, scale = 0.3, 0.8
+    of = (lambda y: noisy_laplace(y, loc, scale, noise)) if noise else lambda y: mp.mpf(family.cdf(one(y))[0])
+    family = Laplace(one(loc), one(scale))
+    for y in (-0.4, 2.0):
+        ends = sorted({-40, -8, loc - noise, loc, loc + noise, y, 8, 40})
+        expected = mp.quad(lambda x, y=y: (of(x) - (x >= y)) ** 2, ends)
+        assert_allclose(Noisy(family, one(noise)).crps(one(y)), float(expected), rtol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [(0.5, 0.5), (0.5, 0.01)])
+def test_kernels_of_noisy_distributions_are_those_of_draws(noise):
+    """Noise of one size and of several, against sums over nodes of the noise of the closed forms without it."""
+    family = Laplace(np.array([0.3, -1]), np.array([0.8, 2]))
+    points, gamma = np.array([[-1.0], [0.4], [3]]), np.array([0.7])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights = weights / np.sqrt(2 * np.pi)
+    noisy = Noisy(family, np.array(noise))
+    for row, size in enumerate(noise):
+        own, alone = family.take([row]), noisy.kernel_mean(points, gamma)[row]
+        expected = sum(w * own.kernel_mean(points - size * z, gamma)[0] for z, w in zip(nodes, weights, strict=True))
+        assert_allclose(alone, expected, rtol=1e-9)
+        t, mass = panels_of(own)
+        one_row = noisy.take([row])
+        of_noise = sum(
+            w * one_row.kernel_mean(t[:, None] + size * z, gamma)[0] for z, w in zip(nodes, weights, strict=True)
+        )
+        assert_allclose(noisy.kernel_norm(gamma)[row], mass @ of_noise, rtol=1e-9)
+
+
+def panels_of(family):
+    """Return nodes of a quadrature of expectations over a Laplace distribution, and their probabilities."""
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    ends = family.loc + family.scale * np.array([-30, -8, -3, -1, 0, 1, 3, 8, 30])
+    t = (ends[:-1, None] + np.diff(ends)[:, None] * (1 + nodes) / 2).ravel()
+    density = np.exp(-np.abs(t - family.loc) / family.scale) / (2 * family.scale)
+    return t, (np.diff(ends)[:, None] * weights / 2).ravel() * density
+
+
 def noisy_laplace(y, loc, scale, noise):
     """F of a Laplace target with normal noise, in closed form."""
     y, a, b = mp.mpf(y) - loc, mp.mpf(noise) / scale, mp.mpf(y - loc) / noise
