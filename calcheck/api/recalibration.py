@@ -99,6 +99,7 @@ def recalibrate(
     method: str = AUTO,
     *,
     to: Data = None,
+    on: Data = None,
     metrics: Metrics | None = None,
     **options: Unpack[RecalibrationArguments],
 ) -> Recalibration:
@@ -114,6 +115,8 @@ def recalibrate(
         joined by ``+``: ``"bias+local+pit"``.
     to : path, DataFrame, table, Source or Predictions, optional
         Other predictions with targets, which are judged before and after as well.
+    on : path, DataFrame, table or array-like (m, d), optional
+        New inputs, for which the correction is fitted and chosen; they need no targets.
     metrics : str, Metric, or sequence of these, optional
         Metrics before and after.
     by : str or sequence of str, optional

@@ -111,11 +111,6 @@ def row_weights(rows: Predictions, column: str) -> Values:
     return np.asarray(weights / weights.mean())
 
 
-def effective_count(weights: Values) -> float:
-    """Return the number of rows with equal weights whose mean is as accurate: (sum w)^2 / sum w^2."""
-    return float(weights.sum() ** 2 / (weights**2).sum())
-
-
 def _weighted_rows(found: RowResults, weights: Values, column: str) -> RowResults:
     """Return results whose terms are weighted, without details, which are those of equal weights."""
     terms = found.terms or {name: groups.MeanTerm(values) for name, values in found.columns.items()}
@@ -126,7 +121,8 @@ def _weighted_rows(found: RowResults, weights: Values, column: str) -> RowResult
     reference = found.reference
     if reference is not None and "expected" in found.columns:
         reference = float(np.average(found.columns["expected"], weights=weights))
-    text = f"means are weighted by {column!r}: {len(weights):,} rows are as accurate as {effective_count(weights):,.0f}"
+    count = groups.effective_count(weights)
+    text = f"means are weighted by {column!r}: {len(weights):,} rows are as accurate as {count:,.0f}"
     return replace(
         found,
         terms={**weighed, WEIGHT: groups.MeanTerm(weights)},

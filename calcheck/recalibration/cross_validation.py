@@ -17,8 +17,9 @@ from calcheck.errors import DataError, NumericalError, RefusedError
 from calcheck.execution.run import RowDependence
 from calcheck.predictions import Predictions, concat
 from calcheck.recalibration.corrections import HeavyTails, assign_folds
-from calcheck.recalibration.features import require_different_errors
+from calcheck.recalibration.features import require_different_errors, z_scores
 from calcheck.recalibration.methods import NONE, FitOptions, Known, Method, apply_steps
+from calcheck.statistics.groups import effective_count
 from calcheck.typing import Indices, Values
 
 BY_CHANCE = 0.5  # Maximum share of rows with equal contents that happens by chance, for targets that are counts
@@ -152,6 +153,29 @@ NORMAL_DEGREES = 100.0  # Degrees of freedom of Student-t distributions that are
 LEAST_GAIN = 1e-12  # Relative differences of scores below this are rounding
 
 
+WEIGHTS = "weight of new inputs"  # Column of weights, if a correction is for other inputs
+
+
+def fitted_rows(rows: Predictions) -> Predictions:
+    """Return the rows to fit to: if they have weights, as many as count, each as often as its weight says.
+
+    The sample is systematic along the errors, whose distribution it has nearly; with equal weights, it is all rows.
+
+    Source: Rubin (1988), Bayesian Statistics 3, 395-402: sampling importance resampling.
+    """
+    weights = rows.columns.get(WEIGHTS)
+    if weights is None:
+        return rows
+    try:
+        order = np.argsort(z_scores(rows), kind="stable")
+    except DataError:  # of intervals, or with a deviation of 0
+        order = np.argsort(rows.distributions().hashes(0), kind="stable")
+    shares = np.cumsum(weights[order]) / weights.sum()
+    count = max(1, round(effective_count(weights)))
+    places = np.searchsorted(shares, (np.arange(count) + 0.5) / count)
+    return rows.take(np.sort(order[np.minimum(places, len(order) - 1)]))
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A method with the scores of rows that were not used to fit it."""
@@ -159,11 +183,12 @@ class Candidate:
     method: Method
     scores: Values | None  # (n,), scores of the rows, in the order of the file; None if the method does not apply
     reason: str = ""  # Why the method does not apply, or is not chosen; empty if it may be
+    weights: Values | None = None  # (n,), of the rows; None if all are equal
 
     @property
     def mean(self) -> float:
         """The mean score; infinite if the method does not apply."""
-        return math.inf if self.scores is None else float(self.scores.mean())
+        return math.inf if self.scores is None else float(np.average(self.scores, weights=self.weights))
 
 
 @dataclass(frozen=True)
@@ -192,7 +217,13 @@ class CrossValidation:
     def _parts(self) -> list[tuple[Predictions, Predictions, Known]]:
         """The fitted and the other rows of each fold, with the steps that were fitted."""
         folds = [self.fold == each for each in np.unique(self.fold)]
-        return [(self.rows.take(np.flatnonzero(~held)), self.rows.take(np.flatnonzero(held)), {}) for held in folds]
+        parts = [(self.rows.take(np.flatnonzero(~held)), self.rows.take(np.flatnonzero(held))) for held in folds]
+        return [(fitted_rows(rest), held, {}) for rest, held in parts]
+
+    @property
+    def _weights(self) -> Values | None:
+        """The weights of the rows, (n,); None if all are equal."""
+        return self.rows.columns.get(WEIGHTS)
 
     @cached_property
     def _order(self) -> Indices:
@@ -236,7 +267,7 @@ class CrossValidation:
             return Candidate(method, None, "some scores are infinite")
         if self.chooses and np.median(self._degrees(method) or [0.0]) >= NORMAL_DEGREES:
             return Candidate(method, scores, "the tails of the errors are not heavier than normal ones")
-        return Candidate(method, scores)
+        return Candidate(method, scores, weights=self._weights)
 
     def _degrees(self, method: Method) -> list[float]:
         """Return the degrees of freedom of the Student-t distributions that were fitted, of each fold."""
@@ -247,16 +278,21 @@ class CrossValidation:
         """Return the difference of two scores of the same rows, with the p-value that it is below 0."""
         from scipy.stats import t
 
-        differences = scores - others
-        mean, n = float(differences.mean()), len(differences)
-        if self.clusters is None:
-            error, freedom = float(differences.std(ddof=1)) / math.sqrt(n), n - 1.0
-        else:
-            squares = float(np.sum(self.clusters.sums(differences - mean) ** 2))
-            error, freedom = math.sqrt(self.clusters.variance_factor * squares) / n, self.clusters.degrees_of_freedom
+        mean, error, freedom = self._mean(scores - others)
         if error == 0:
             return Comparison(mean, 0.0, 1.0 if mean >= 0 else 0.0)
         return Comparison(mean, error, float(t.cdf(mean / error, freedom)))
+
+    def _mean(self, differences: Values) -> tuple[float, float, float]:
+        """Return the mean of differences (n,), its standard error, and the degrees of freedom of that."""
+        n = len(differences)
+        weights = np.ones(n) if self._weights is None else self._weights
+        total, mean = float(weights.sum()), float(np.average(differences, weights=weights))
+        away = weights * (differences - mean)
+        if self.clusters is None:
+            return mean, math.sqrt(float(away @ away) * n / (n - 1)) / total, effective_count(weights) - 1
+        squares = float(np.sum(self.clusters.sums(away) ** 2))
+        return mean, math.sqrt(self.clusters.variance_factor * squares) / total, self.clusters.degrees_of_freedom
 
     def choose(self, found: Sequence[Candidate], form: Form | None = None) -> Candidate:
         """Return the least free method that is worse than the best by at most one standard error, or half of it.
@@ -290,7 +326,8 @@ class CrossValidation:
     def _is_as_good(self, candidate: Candidate, best: Candidate) -> bool:
         if candidate.scores is None or best.scores is None or candidate is best:
             return candidate is best
-        errors = FEW_ERRORS if len(self.rows) < MANY_ROWS else MANY_ERRORS
+        count = len(self.rows) if self._weights is None else effective_count(self._weights)
+        errors = FEW_ERRORS if count < MANY_ROWS else MANY_ERRORS
         paired = self.compare(candidate.scores, best.scores)
         return paired.difference <= max(errors * paired.error, LEAST_GAIN * abs(best.mean))
 

@@ -21,6 +21,11 @@ POISSON_ROWS = 50_000  # Minimum rows for which resamples are Poisson counts, fa
 CHUNK = 128  # Consecutive groups that are summed together unless a share of the rows ends among them
 
 
+def effective_count(weights: Values) -> float:
+    """Return the number of rows with equal weights whose mean is as accurate: (sum w)^2 / sum w^2."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
 class Means(dict[str, "NDArray[np.float64]"]):
     """Means over n rows, by name: (...) for a column, (..., k) for a term with k groups."""
 

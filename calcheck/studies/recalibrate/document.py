@@ -23,10 +23,11 @@ PLACES, METHODS = "by how much 90 % intervals would have to be wider", "methods,
 MOST_PLACES = 5  # Maximum number of regions and groups on the first screen
 OF_PREDICTIONS = ("cv", "sharpness")  # Metrics that have no verdict
 BEFORE, AFTER = "before", "after"
-OTHER = "other rows"
+OTHER, NEW = "other rows", "new inputs"
 TITLES = {
     "out of fold": "{}, each row corrected by a fit to the other folds",
     OTHER: "{}, which were not used to fit",
+    NEW: "{}, as foretold by tested rows",
 }
 OUT_OF_FOLD_LEGEND = (
     "out of fold: the correction is chosen on these rows, so verdicts pass more easily than on other rows"
@@ -47,7 +48,7 @@ def recalibration_blocks(report: Report) -> Iterator[document.Block]:
 
 def recalibration_screen(report: Report) -> Iterator[document.Block]:
     """Yield the first screen, on which regions and metrics of other rows come before the methods."""
-    titles = (PLACES, OTHER, METHODS)
+    titles = (PLACES, OTHER, NEW, METHODS)
 
     def place(table: document.Table) -> int:
         return next((number for number, title in enumerate(titles) if table.title.startswith(title)), len(titles))
@@ -112,7 +113,10 @@ def _answer(report: Report, scores: Sequence[Result]) -> document.Answer:
         is_shown = paired.high is None or paired.high < 0
         answer, emphasis = ANSWERS[1 if paired.value >= 0 else 0 if is_shown else 2]
         told = document.Cell(answer, emphasis, f": {method}, {change}")
-    steps = [("correction", document.Cell(str(text))) for text in report.settings["steps"]]
+    counted = report.settings.get("effective_rows")
+    told_rows = [] if counted is None else [("rows", f"{counted:,.0f} of {report.input.n:,} tested rows count there")]
+    steps = [(name, document.Cell(text)) for name, text in told_rows]
+    steps += [("correction", document.Cell(str(text))) for text in report.settings["steps"]]
     if "searched" in report.settings:
         steps.append(_left(report))
     return document.Answer(QUESTION, told, tuple(steps))

@@ -98,6 +98,12 @@ class CorrectionOptions:
         metavar="FILE",
         common=True,
     )
+    on: str | None = option(
+        "Fit and choose the correction for new inputs: rows have weights as among those of another file with the"
+        " columns of --inputs or --embedding, FILE[:COLUMN], which needs no targets.",
+        metavar="FILE",
+        common=True,
+    )
     corrected: str | None = option(
         "Write the corrected predictions of --to, or else of FILE, each row corrected by a fit to the other folds:"
         " .parquet, .csv, .feather or .arrow.",
@@ -126,6 +132,8 @@ class CorrectionOptions:
         if self.map is not None and (self.to is not None or self.export is not None):
             other = "--to" if self.to is not None else "--export"
             raise OptionError(f"--map applies a stored correction, and {other} needs a new one: pass only one of them")
+        if self.map is not None and self.on is not None:
+            raise OptionError("--map applies a stored correction, and --on fits one: pass only one of them")
 
 
 OPTIONS = group("Correction", RecalibrationOptions, CorrectionOptions)

@@ -14,12 +14,20 @@ from calcheck.evaluation import data_warnings, evaluate
 from calcheck.execution.run import Run, run_settings
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
+from calcheck.metrics._weights import weighted_forms
 from calcheck.metrics.base import Metric
 from calcheck.options import TOLERANCE
-from calcheck.outputs import correlation
+from calcheck.outputs import correlation, with_new_files
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibration import methods as corrections
-from calcheck.recalibration.cross_validation import Candidate, CrossValidation, cross_validate, require_other_rows
+from calcheck.recalibration.cross_validation import (
+    WEIGHTS,
+    Candidate,
+    CrossValidation,
+    cross_validate,
+    fitted_rows,
+    require_other_rows,
+)
 from calcheck.recalibration.features import PREDICTED, require_single_target, usable_columns
 from calcheck.regions.partition import predicted_columns
 from calcheck.reports import Inference, Report, Result, Skipped
@@ -29,6 +37,7 @@ from calcheck.storage.exported_corrections import exported
 from calcheck.storage.prediction_files import suffix_of, write_canonical
 from calcheck.storage.report_json import read_map, write_map
 from calcheck.studies import Answer, Request
+from calcheck.studies.recalibrate.new_inputs import foretold_results, weighted_rows
 from calcheck.studies.recalibrate.options import CorrectionOptions, RecalibrationOptions
 from calcheck.studies.recalibrate.places import FACTOR, Places, WrongPlace
 
@@ -68,13 +77,14 @@ def run(request: Request) -> Answer:
     options = request.options(RecalibrationOptions)
     metrics, to = request.metrics(judges()), request.data("to")
     source = request.open(request.data("file"), metrics, narrow=options.by is None, also=options.columns)
+    source, new = _with_new_inputs(request, source)
     other = None if to is None else request.open_other(to, source, options.columns, metrics)
     _require_outputs(request, files, source, other)
     mended: list[Predictions] = []
     with request.run(source) as run:
         sink = None if files.corrected is None or to is not None else mended.append
         judged = _with_targets(other)
-        report, found = recalibrate(source, options=options, other=judged, metrics=metrics, run=run, sink=sink)
+        report, found = recalibrate(source, options=options, other=judged, metrics=metrics, run=run, sink=sink, new=new)
     if files.export is not None:
         _export(report, found, source, files.export)
     if files.corrected is not None and to is not None:
@@ -87,6 +97,15 @@ def run(request: Request) -> Answer:
         request.tell(f"{files.corrected}: {len(rows):,} rows, {how if found.steps else 'left as they are'}")
         request.tell("note for new predictions: --to NEW -o MENDED, or --export")
     return Answer(report, (found,), source)
+
+
+def _with_new_inputs(request: Request, source: SourceT) -> tuple[SourceT, Source | None]:
+    """Return a source, with its inputs if a correction is for new ones, and the source of these."""
+    on = request.data("on")
+    if on is None:
+        return source, None
+    own = replace(source, inputs=True) if isinstance(source, FileSource) else source
+    return own, request.open_new(on, own).source
 
 
 def _export(report: Report, found: corrections.RecalibrationMap, source: Source, path: str) -> None:
@@ -180,13 +199,15 @@ def recalibrate(
     metrics: Sequence[Metric[Any]] | None = None,
     run: Run | None = None,
     sink: Callable[[Predictions], None] | None = None,
+    new: Source | None = None,  # New inputs, for which it is fitted and chosen
 ) -> tuple[Report, corrections.RecalibrationMap]:
     """Return which correction helps, what it changes on rows that were not used to fit it, and the correction."""
     source, other = unobserved(source), None if other is None else unobserved(other)
-    study = _Study(source, options or RecalibrationOptions(), run or Run())
+    study = _Study(source, options or RecalibrationOptions(), run or Run(), new)
     chosen = study.chosen
     metrics = judges() if metrics is None else metrics
-    judged = list(study.judged(metrics))
+    own, without = (metrics, []) if new is None else weighted_forms(metrics, WEIGHTS)
+    judged = list(study.judged(own))
     found = study.fitted
     if sink is not None:
         sink(study.out_of_fold(chosen.method))
@@ -200,8 +221,10 @@ def recalibrate(
         warnings += tuple(each for each in second.results[0].warnings if each.code == "outside-range")
     dependent = dependent_rows(judged[0].results)
     results = [*study.score_results(dependent), *(result for report in judged for result in report.results)]
-    results += study.place_results()
+    results += [*study.place_results(), *study.new_results()]
     info = source.input_info()
+    if new is not None:
+        info = with_new_files(info, new.input_info().files)
     if other is not None:
         files = (replace(file, role="evaluation_points") for file in other.input_info().files)
         info = replace(info, files=(*info.files, *files))
@@ -217,9 +240,10 @@ def recalibrate(
             "folds": study.options.folds,
             "score": study.options.score,
             **study.searched,
+            **({} if study.effective_rows is None else {"effective_rows": study.effective_rows}),
         },
         results=_with_warnings(results, warnings),
-        skipped=(*dict.fromkeys(each for report in judged for each in report.skipped), *study.inapplicable),
+        skipped=(*dict.fromkeys([*(each for one in judged for each in one.skipped), *without]), *study.inapplicable),
     )
     return report, found
 
@@ -241,9 +265,9 @@ def tried_columns(source: Source, cluster: str | None) -> tuple[str, ...]:
 class _Study:
     """Cross-validation of the methods, and the fit of the chosen one to all rows."""
 
-    def __init__(self, source: Source, options: RecalibrationOptions, run: Run) -> None:
+    def __init__(self, source: Source, options: RecalibrationOptions, run: Run, new: Source | None = None) -> None:
         self.source, self.options, self.run = source, options, run
-        self.rows = source.predictions()
+        self.rows, self.new = source.predictions(), None if new is None else new.predictions()
         missing = [name for name in options.columns if name not in self.rows.columns]
         if missing:
             raise DataError(f"there is no column {missing[0]!r} with one value per row")
@@ -252,7 +276,11 @@ class _Study:
         self.fits = options.fit_options(run.seed, self.tried)
         named = (name for name in self.fits.by if name not in PREDICTED)
         searched = (*predicted_columns(self.rows.distributions()), *named)
-        self.places = Places(source, searched, replace(run, dependence=options.dependence))
+        self.dependent_run = replace(run, dependence=options.dependence)
+        self.places = Places(source, searched if new is None else (), self.dependent_run)
+        self.effective_rows: float | None = None
+        if self.new is not None:
+            self.rows, self.effective_rows = weighted_rows(self.rows, self.new, self.dependent_run)
         self._left: dict[str, WrongPlace | None] = {}
 
     @cached_property
@@ -308,6 +336,13 @@ class _Study:
             return self.rows
         return self.rows.with_targets(self.rows.targets(), self._validated[0].corrected(method).distributions())
 
+    def new_results(self) -> Iterator[Result]:
+        """Yield by how much intervals and means are off at new inputs, before and after the correction."""
+        if self.new is not None:
+            method = self.chosen.method
+            after = {} if method.name == corrections.NONE else {AFTER: self.out_of_fold(method)}
+            yield from foretold_results({BEFORE: self.rows} | after, self.new, self.dependent_run)
+
     def place_results(self) -> Iterator[Result]:
         """Yield the factors and mean errors of regions and groups before and after the chosen correction."""
         method = self.chosen.method
@@ -339,7 +374,7 @@ class _Study:
     def fitted(self) -> corrections.RecalibrationMap:
         """The chosen method, fitted to all rows."""
         method = self.chosen.method
-        steps = method.fit(self.rows, self.fits)
+        steps = method.fit(fitted_rows(self.rows), self.fits)
         files = [corrections.FittedFile(path=file.path, sha256=file.sha256) for file in self.source.input_info().files]
         table = []
         for each in self._validated[1]:

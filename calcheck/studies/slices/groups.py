@@ -21,7 +21,6 @@ from calcheck.inference.bootstrap import EQUAL, null_statistic_of
 from calcheck.inference.intervals import infer
 from calcheck.inference.null_distribution import NullSimulator, SimulatesNull, multiplier_noise, replicate_values
 from calcheck.metrics import METRICS
-from calcheck.metrics._weights import effective_count
 from calcheck.metrics.base import WEIGHT, Metric, RowMetric, inapplicable_reason
 from calcheck.options import TOLERANCE
 from calcheck.predictions import InMemory, Predictions, Source
@@ -41,7 +40,7 @@ from calcheck.regions.partition import (
 from calcheck.reports import Report, Result, Skipped, Verdict, rejects, results_by_group
 from calcheck.reports.conclusion import Conclusion, Effect
 from calcheck.statistics import scores
-from calcheck.statistics.groups import Means, MeanTerm
+from calcheck.statistics.groups import Means, MeanTerm, effective_count
 from calcheck.typing import Indices, Values
 
 Fitted = metric_protocol.FittedMetric[Metric[Any]]

@@ -1,0 +1,62 @@
+"""Corrections for new inputs."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from calcheck.distributions import Gaussian
+from calcheck.predictions import Predictions
+from calcheck.recalibration.cross_validation import WEIGHTS, CrossValidation, fitted_rows, row_score
+from calcheck.recalibration.methods import FitOptions, Method
+
+FEW = ("--method", "scale", "--replicates", 0, "--resamples", 0)
+
+
+def rows_with(weights):
+    n = len(weights)
+    predictive = Gaussian(np.zeros(n), np.ones(n))
+    return Predictions(y=np.arange(1.0, n + 1), predictive=predictive, columns={WEIGHTS: np.array(weights, float)})
+
+
+def test_rows_are_fitted_as_often_as_their_weights_say():
+    """Weights of 3, 1, 1, 0 count as 25/11 = 2 rows, at the shares 1/4 and 3/4 of .6, .8, 1, 1: 0 and 1."""
+    assert fitted_rows(rows_with([3, 1, 1, 0])).row_numbers().tolist() == [0, 1]
+    assert fitted_rows(rows_with([1, 1, 1, 1])).row_numbers().tolist() == [0, 1, 2, 3]
+    plain = rows_with([1, 2]).without()
+    assert fitted_rows(Predictions(y=plain.y, predictive=plain.predictive)).row_numbers().tolist() == [0, 1]
+
+
+def test_methods_are_compared_by_weighted_scores():
+    """Differences of 1, 3, 3 with weights 2, 1, 1 have the mean 2, and the variance (4 + 1 + 1) 3/2 / 4^2."""
+    rows = rows_with([2, 1, 1])
+    score = row_score(rows.distributions(), "crps", [], ())
+    found = CrossValidation(rows, np.arange(3), FitOptions(), score).compare(np.array([1.0, 3, 3]), np.zeros(3))
+    assert (found.difference, found.error) == pytest.approx((2, (9 / 16) ** 0.5))
+    assert CrossValidation(rows, np.arange(3), FitOptions(), score).candidate(Method("none")).mean == pytest.approx(
+        np.average(rows.distributions().crps(rows.y), weights=[2, 1, 1])
+    )
+
+
+def test_a_correction_for_new_inputs_is_that_of_rows_like_them_and_needs_enough_of_these(calcheck, tmp_path):
+    """Standard deviations are right below 0, and half of what they should be above, where new inputs are."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=120)
+    y = np.where(x > 0, 2.0, 1.0) * rng.normal(size=120)
+    pd.DataFrame({"a": x, "y": y, "mean": 0.0, "std": 1.0}).to_csv(tmp_path / "old.csv", index=False)
+    pd.DataFrame({"a": 0.9 + 0.3 * rng.normal(size=30)}).to_csv(tmp_path / "new.csv", index=False)
+    pd.DataFrame({"a": 2 + 0.1 * rng.normal(size=9)}).to_csv(tmp_path / "corner.csv", index=False)
+    arguments = ("recalibrate", tmp_path / "old.csv", *FEW, "--export", tmp_path / "map.json", "--inputs", "a")
+    ended = calcheck(*arguments, "--on", tmp_path / "new.csv", "--format", "json")
+    assert ended.code == 0, ended.err
+    report = json.loads(ended.out)
+    assert 1.8 < json.loads((tmp_path / "map.json").read_text())["steps"][0]["factor"] < 2.2
+    assert 30 < report["settings"]["effective_rows"] < 60
+    foretold = [each for each in report["results"] if each["slice"].get("rows") == "new inputs"]
+    factors = [each["value"] for each in foretold if each["metric"] == "width-factor"]
+    assert factors[0] > 1.6
+    assert factors[1] < 1.3
+    refused = calcheck(*arguments, "--on", tmp_path / "corner.csv").refused()
+    assert "no correction is fitted for new inputs (--on): not shown: " in refused
+    assert "also pass --inputs" in calcheck(*arguments[:-2], "--on", tmp_path / "new.csv").refused()
