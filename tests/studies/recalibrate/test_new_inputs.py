@@ -51,7 +51,8 @@ def test_a_correction_for_new_inputs_is_that_of_rows_like_them_and_needs_enough_
     ended = calcheck(*arguments, "--on", tmp_path / "new.csv", "--format", "json")
     assert ended.code == 0, ended.err
     report = json.loads(ended.out)
-    assert 1.8 < json.loads((tmp_path / "map.json").read_text())["steps"][0]["factor"] < 2.2
+    there = np.sqrt(np.mean(y[(x > 0.3) & (x < 1.5)] ** 2))  # that of all rows is 1.6
+    assert json.loads((tmp_path / "map.json").read_text())["steps"][0]["factor"] == pytest.approx(there, rel=0.1)
     assert 30 < report["settings"]["effective_rows"] < 60
     foretold = [each for each in report["results"] if each["slice"].get("rows") == "new inputs"]
     factors = [each["value"] for each in foretold if each["metric"] == "width-factor"]
