@@ -68,7 +68,8 @@ class PointwiseResults:
 
     def rows(self) -> Predictions:
         """Return the rows, with all columns of one value per row."""
-        source = replace(self.source, narrow=True) if isinstance(self.source, FileSource) else self.source
+        source = self.source
+        source = replace(source, narrow=True) if isinstance(source, FileSource) and not source.narrow else source
         rows = source.predictions()
         known = rows.row_numbers()
         order = np.argsort(known, kind="stable")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.typing import Floats, Indices
+from calcheck.typing import Floats, Indices, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,10 @@ class Categories(NamedTuple):
     def places(self) -> slice:
         """The places of their columns."""
         return slice(self.start, self.start + len(self.values))
+
+    def other(self, x: Floats) -> Mask:
+        """Return which rows of inputs (n, d) have another category, (n,)."""
+        return np.asarray(~x[:, self.places].any(axis=1))
 
 
 Inputs: TypeAlias = NDArray[np.floating[Any]] | LazyInputs

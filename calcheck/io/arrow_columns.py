@@ -360,16 +360,20 @@ def is_absent(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.is_in(column.cast(pa.string()), value_set=pa.array([*ABSENT, None]))
 
 
-def one_hot(column: pa.ChunkedArray, name: str, categories: Sequence[str]) -> Values:
-    """Return 1 for the category of each row, and 0 for the others, (n, k); NaN if it is missing."""
+def one_hot(column: pa.ChunkedArray, name: str, categories: Sequence[str], *, others: bool = False) -> Values:
+    """Return 1 for the category of each row, and 0 for the others, (n, k); NaN if it is missing.
+
+    With ``others``, rows may have other categories, for which all are 0.
+    """
     text = key_text(column)
     places = to_numpy(pc.fill_null(pc.index_in(text, value_set=pa.array(categories, pa.string())), -1))
     missing = to_numpy(is_absent(text))
-    if (unknown := (places < 0) & ~missing).any():
+    unknown = (places < 0) & ~missing
+    if unknown.any() and not others:
         label = text[int(np.argmax(unknown))].as_py()
         raise DataError(f"column {name!r} has the category {label!r}, and the rows to compare with have none such")
     found: Values = np.eye(len(categories))[places]
-    found[missing] = np.nan
+    found[unknown], found[missing] = 0.0, np.nan
     return found
 
 

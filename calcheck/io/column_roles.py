@@ -222,6 +222,7 @@ class Roles:
     unusual: bool = False  # Whether the columns were found by names that are less common, so that reports state them
     observed: ObservationRole | None = None  # How the targets were observed
     categories: tuple[Categories, ...] = ()  # Columns of text among the inputs
+    other_categories: bool = False  # Whether rows may have other categories
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -438,11 +439,14 @@ def _inputs(table: pa.Table, roles: Roles) -> Floats:
     if not roles.categories:
         return _matrix(table, roles.x)
     values = {each.column: each.values for each in roles.categories}
-    encoded = (
-        one_hot(table[name], name, values[name]) if name in values else to_floats(table[name], name)[:, None]
+    others = roles.other_categories
+    encoded = [
+        one_hot(table[name], name, values[name], others=others)
+        if name in values
+        else to_floats(table[name], name)[:, None]
         for name in roles.x
-    )
-    return np.concatenate(list(encoded), axis=1)
+    ]
+    return np.concatenate(encoded, axis=1)
 
 
 def _columns(table: pa.Table, names: tuple[str, ...]) -> Values:

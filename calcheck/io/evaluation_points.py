@@ -73,6 +73,7 @@ def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = Non
             used = own.observed if {*(own.observed.columns if own.observed else ())} <= {*names} else None
             roles = replace(roles, predictive=own.predictive, observed=used)
         roles = replace(roles, target=own.target if {*own.target} <= {*names} else ())
+    roles = replace(roles, other_categories=True)
     found.roles = replace(roles, target=())
     if not roles.target or roles.predictive is None:
         return NewRows(found)

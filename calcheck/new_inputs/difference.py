@@ -7,14 +7,14 @@ from functools import cached_property
 import numpy as np
 
 from calcheck.core import sc
-from calcheck.core.lazy_inputs import Inputs
+from calcheck.core.lazy_inputs import Categories, Inputs
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.intervals import clopper_pearson
 from calcheck.inference.p_values_and_verdicts import holm
 from calcheck.kernels.bandwidths import Scaling, sample_inputs
 from calcheck.kernels.kernel_functions import Rbf
 from calcheck.mmd.two_samples import PooledGram
-from calcheck.new_inputs.positions import ROUNDING, Neighborhood, median_gamma
+from calcheck.new_inputs.positions import ROUNDING, Neighborhood, median_gamma, parts_of
 from calcheck.reports.conclusion import ColumnDifference, InputsDiffer, RowsBeyond
 from calcheck.typing import Floats, Indices, Mask, Values
 
@@ -88,17 +88,19 @@ class Beyond:
     tested: Values  # (n,), distances of the tested rows to others, in ascending order
     distance: Values  # (m,), distances of the new rows to tested ones
     nearest: Indices  # (m,), the nearest tested row of each
+    untested: Mask | None = None  # (m,), which new rows have a category that no tested row has
 
     @classmethod
-    def from_inputs(cls, near: Neighborhood, x: Inputs) -> "Beyond":
-        """Return the distances of new inputs (m, d) to tested ones."""
-        return cls(near.left_out, *near.distances(x))
+    def from_inputs(cls, near: Neighborhood, x: Inputs, categories: Sequence[Categories] = ()) -> "Beyond":
+        """Return the distances of new inputs (m, d) to tested ones, some of which state categories."""
+        other = [np.concatenate([each.other(block) for block in parts_of(x)]) for each in categories]
+        return cls(near.left_out, *near.distances(x), np.logical_or.reduce(other) if other else None)
 
     @cached_property
     def _farther(self) -> Indices:
         """How many tested rows are at least as far from others as each new row, (m,)."""
         found = len(self.tested) - np.searchsorted(self.tested, self.distance * (1 - ROUNDING))
-        return np.asarray(found, dtype=np.intp)
+        return np.asarray(found if self.untested is None else np.where(self.untested, 0, found), dtype=np.intp)
 
     @property
     def p(self) -> Values:
@@ -108,7 +110,8 @@ class Beyond:
     @cached_property
     def rows(self) -> Mask:
         """Which new rows lie beyond, (m,): the most of which RATE are expected to be wrong, and those that are far."""
-        return np.asarray(self._named() | (self.distance > self.far * self.tested[-1]))
+        found = self._named() | (self.distance > self.far * self.tested[-1])
+        return np.asarray(found if self.untested is None else found | self.untested)
 
     def _named(self) -> Mask:
         """Return the most distant rows, as many as leave the expected share of wrong ones at RATE.
@@ -144,7 +147,8 @@ class Beyond:
     def summary(self) -> RowsBeyond:
         """Return the share of rows that lie beyond, with its interval."""
         share, low, high = self._share
-        return RowsBeyond(share=share, low=low, high=high, rows=int(self.rows.sum()))
+        untested = 0 if self.untested is None else int(self.untested.sum())
+        return RowsBeyond(share=share, low=low, high=high, rows=int(self.rows.sum()), untested=untested)
 
     @cached_property
     def _share(self) -> tuple[float, float, float]:

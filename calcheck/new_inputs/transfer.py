@@ -187,7 +187,7 @@ def locate(
     tested = rows if labelled is None else _joined(rows, labelled)
     near = Neighborhood.from_rows(tested, scaling, replicate_seed(run))
     differ = compare_inputs(rows.lazy_inputs(), new.lazy_inputs(), scaling, run, names=names)
-    return Placement(scaling, tested, Beyond.from_inputs(near, new.lazy_inputs()), differ)
+    return Placement(scaling, tested, Beyond.from_inputs(near, new.lazy_inputs(), rows.categories), differ)
 
 
 @one_blas_thread()  # many small products
@@ -233,8 +233,12 @@ def transfer_located(
     if label and found is not None:
         numbers = new.row_numbers()[sample.new_places(places)]
         known = np.isin(numbers, () if labelled is None else labelled.row_numbers())
-        chosen = choose_labels(found.reweighting.ratio, label, known)
-        conclusion = replace(conclusion, label=tuple(numbers[chosen].tolist()))
+        chosen = numbers[choose_labels(found.reweighting.ratio, label, known)].tolist()
+        few = f"only {len(chosen):,} new rows without a target lie among the tested inputs"
+        lacking = few if len(chosen) < label else ""
+        conclusion = replace(conclusion, label=tuple(chosen), no_label=lacking)
+    elif label:
+        conclusion = replace(conclusion, no_label=FEW_NEW)
     if labelled is not None:
         conclusion = replace(conclusion, labelled=len(labelled), **sample.compared(rows, labelled, terms))
     columns = {
@@ -253,6 +257,8 @@ def transfer_located(
 def _check(rows: Predictions, new: Predictions) -> None:
     if len(rows) < FEWEST:
         raise DataError(f"{len(rows):,} tested rows are too few to say anything about new inputs: {FEWEST} are needed")
+    if rows.distributions().n_draws == 1:
+        raise DataError("one draw per row states no uncertainty, so nothing can be foretold for new inputs (--on)")
     if rows.width != new.width:
         raise DataError(
             f"the new rows have {new.width:,} inputs, the tested ones {rows.width:,}: both must be the same"
@@ -307,7 +313,7 @@ class _Sample:
     def compared(self, rows: Predictions, labelled: Predictions, terms: Terms) -> dict[str, Any]:
         """Return the effects of new rows with targets as other rows foretell them, and as they were observed."""
         near = Neighborhood.from_rows(rows, self.scaling, replicate_seed(self.run))
-        places = np.flatnonzero(~Beyond.from_inputs(near, labelled.lazy_inputs()).rows)
+        places = np.flatnonzero(~Beyond.from_inputs(near, labelled.lazy_inputs(), rows.categories).rows)
         if len(places) < FEWEST_OBSERVED:
             return {}
         found = self.of_factor(rows, labelled.lazy_inputs(), places, terms.level)

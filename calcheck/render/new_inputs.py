@@ -25,7 +25,8 @@ Fact = tuple[str, str]  # What a sentence is about, and the sentence
 def facts(on: NewInputs, tested: int) -> tuple[list[Fact], list[Fact]]:
     """Return what is known about the new rows themselves, and what else than the effects."""
     named = f"; --pointwise names {on.beyond.rows:,}" if on.beyond.rows else ""
-    beyond = f"{beyond_text(on)} lie beyond the tested inputs{named}"
+    untested = f"; {on.beyond.untested:,} have a category that was not tested" if on.beyond.untested else ""
+    beyond = f"{beyond_text(on)} lie beyond the tested inputs{named}{untested}"
     after = [("rows", count_text(on, tested)), ("coverage", coverage_text(on))]
     after += [("observed", f"{text}, of {on.labelled:,} rows with targets") for text in observed_texts(on)]
     after += [("label", label_text(on))]
@@ -49,7 +50,8 @@ def beyond_text(on: NewInputs) -> str:
 def rows_text(on: NewInputs) -> str:
     """Return how many new rows lie beyond the tested inputs, and how many tested rows count for the others."""
     count = "" if on.effective_rows is None else f"; {on.effective_rows:,.0f} tested rows count"
-    return f"{beyond_text(on)} lie beyond{count}"
+    untested = f" ({on.beyond.untested:,} by an untested category)" if on.beyond.untested else ""
+    return f"{beyond_text(on)} lie beyond{untested}{count}"
 
 
 def differ_text(on: NewInputs) -> str:
@@ -94,7 +96,9 @@ def _number(effect: Effect) -> str:
 
 def label_text(on: NewInputs) -> str:
     """Return which new rows would help most; empty if none were asked for."""
+    lacking = f"no more rows to label: {on.no_label}" if on.no_label else ""
     if not on.label:
-        return ""
+        return lacking
     shown = ", ".join(map(str, on.label[:NAMED])) + ", …" * (len(on.label) > NAMED)
-    return f"targets of {len(on.label):,} rows would help most: row {shown} (--pointwise)"
+    found = f"targets of {len(on.label):,} rows would help most: row {shown} (--pointwise)"
+    return f"{found}; {lacking}" if lacking else found

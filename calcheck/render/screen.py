@@ -294,6 +294,8 @@ def _new_lines(on: NewInputs, report: Report) -> Iterator[tuple[str, Cell]]:
         yield "", Cell(new_inputs.differ_text(on))
     if text := next(new_inputs.observed_texts(on), ""):
         yield "", Cell(text)
+    if on.no_label:
+        yield "", Cell(new_inputs.label_text(on))
 
 
 def _limits_lines(report: Report, conclusion: Conclusion) -> Iterator[tuple[str, Cell]]:

@@ -149,6 +149,7 @@ class RowsBeyond:
     low: float  # low, high: Limits of its interval
     high: float
     rows: int  # Number of rows that are shown to lie beyond, of which 5 % are expected to be wrong
+    untested: int = 0  # Number of them with a category that no tested row has
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +185,7 @@ class NewInputs(Answered):
     coverage: float | None = None  # Expected share of targets inside the intervals of the level
     width: float | None = None  # Mean width of these intervals at the new rows, if these have predictions
     label: tuple[int, ...] = ()  # The new rows whose targets would narrow the interval most, the most useful first
+    no_label: str = ""  # Why there are fewer than were asked for; empty if there are as many
     labelled: int = 0  # Number of new rows with targets, which the effects make use of
     foretold: tuple[Effect, ...] = ()  # The effects of new rows with targets as the tested rows foretell them
     observed: tuple[Effect, ...] = ()  # The effects of new rows with targets as they were observed

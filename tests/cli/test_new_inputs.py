@@ -87,6 +87,19 @@ def test_nothing_is_foretold_where_few_tested_rows_count(evaluated, files, tmp_p
     assert [each["topic"] for each in on["observed"]] == ["size", "bias"]
 
 
+def test_rows_with_a_new_category_lie_beyond_and_the_others_are_answered(evaluated, frames, tmp_path):
+    old, new = frames
+    old.assign(site=np.arange(80) % 2).replace({"site": {0: "x", 1: "y"}}).to_csv(tmp_path / "old.csv", index=False)
+    new[["a", "b"]].assign(site=["z"] * 3 + ["x", "y"] * 18 + ["x"]).to_csv(tmp_path / "new.csv", index=False)
+    rows = tmp_path / "rows.csv"
+    arguments = ("--inputs", "a,site", "--on", tmp_path / "new.csv", "--label", 50, "--pointwise", rows)
+    on = evaluated(tmp_path / "old.csv", *arguments)["conclusion"]["on"]
+    assert (on["beyond"]["rows"], on["beyond"]["untested"]) == (8, 3)
+    assert pd.read_csv(rows)["beyond"].tolist() == [True] * 3 + [False] * 32 + [True] * 5
+    assert len(on["label"]) == 32
+    assert on["no_label"] == "only 32 new rows without a target lie among the tested inputs"
+
+
 def test_new_rows_are_read_from_one_file_or_several(evaluated, frames, files, tmp_path):
     old, _ = files
     for place in range(2):

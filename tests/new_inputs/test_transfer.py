@@ -80,10 +80,11 @@ def test_nothing_is_stated_where_no_weights_make_the_inputs_alike():
 
 def test_nothing_is_stated_about_rows_that_lie_beyond():
     rng = np.random.default_rng(0)
-    found = transferred(make_rows(100, rng), new_inputs(50, rng, 30))
+    found = transferred(make_rows(100, rng), new_inputs(50, rng, 30), label=5)
     assert found.conclusion.answer == "not-shown"
     assert found.conclusion.beyond.rows == 50
     assert found.conclusion.beyond.low > 0.9
+    assert found.conclusion.no_label == "too few new rows lie among the tested inputs"
     assert np.isnan(found.columns["local_factor"]).all()
 
 
