@@ -519,9 +519,12 @@ class FileSource(Source):
         kinds = {name: schema.field(name).type for name in self.roles.narrow if name not in used}
         names = [name for name, kind in kinds.items() if not pa.types.is_floating(kind) and not is_date(kind)]
         rows, found = self.rows_in_memory(), self._texts_of(names) if names else {}
-        few = [name for name, values in found.items() if 1 < len(values.unique()) <= MAX_CATEGORIES]
-        is_whole = rows is not None and all(len(found[name]) == len(rows) for name in few)  # none was dropped
-        return {name: np.array(found[name].to_pylist(), dtype=str) for name in few} if is_whole else {}
+        few = {name: each for name, each in found.items() if 1 < len(each.unique()) <= MAX_CATEGORIES}
+        if rows is None or (self.layout.filters.columns and self.n_dropped):  # whose places are not known
+            return {}
+        numbers = np.arange(len(rows)) if self.layout.filters.columns else rows.row_numbers()
+        taken = {name: each.take(numbers) for name, each in few.items() if len(each) > numbers.max()}
+        return {name: np.array(each.to_pylist(), dtype=str) for name, each in taken.items() if not each.null_count}
 
     def without_gaps(self, names: Sequence[str]) -> list[str]:
         """Return those of some columns that have a value, and a finite number, in all rows that pass the filters."""

@@ -213,6 +213,20 @@ def test_a_group_is_a_cause_and_its_command_reads_the_others_or_corrects_it(calc
     assert "kind=0" in calcheck(*shlex.split(first["command"])[1:]).out
 
 
+def test_groups_keep_to_their_rows_where_others_were_dropped(calcheck, tmp_path, monkeypatch):
+    rows = rows_with("training-rows by group")
+    name = written(tmp_path, rows, monkeypatch, rows.columns)
+    gaps = ["y", *pd.read_csv(name, dtype=str)["y"]]
+    lines = (tmp_path / name).read_text().splitlines()
+    for place in (1, 2, 150):
+        lines[place] = lines[place].replace(gaps[place], "", 1)
+    (tmp_path / name).write_text("\n".join(lines))
+    found = json.loads(calcheck(name, "--nan-policy", "omit", *FEW).out)["conclusion"]["causes"]
+    assert found[0]["text"].startswith("rows with part=0 (")
+    found = json.loads(calcheck(name, "--nan-policy", "omit", "--filter", "mean>=-9", *FEW).out)["conclusion"]["causes"]
+    assert not any("part=" in each["text"] for each in found)
+
+
 def test_rows_in_batches_have_causes(calcheck, tmp_path, monkeypatch):
     name = written(tmp_path, rows_with("half-width-as-std 2"), monkeypatch)
     few = ("--metrics", "zms", "--no-bootstrap", "--format", "json", "--save-state", "state.cal")
