@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calcheck.core import sc
+from calcheck.core.cache import cached
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions import special
 from calcheck.distributions.base import BLOCK_VALUES, Block, Derived, Predictive
@@ -310,6 +311,10 @@ class Noisy(Derived, Continuous):
             if (found | (high - low <= fine)).all():
                 break
         return x
+
+    @cached
+    def central_interval(self, level: float) -> tuple[Values, Values]:
+        return super().central_interval(level)
 
     def sample(self, rng: Random, size: int) -> Values:
         return np.asarray(self.base.sample(rng, size) + self.noise[:, None] * rng.standard_normal((len(self), size)))
