@@ -58,7 +58,7 @@ def shares(kind, how, number, *, told=True):
         y, predictions, std = draw(kind, rng)
         y, options = observe(how, y, kind, std, rng)
         report = calcheck.evaluate(
-            y=y, **predictions, **(options if told else {}), metrics=METRICS, replicates=199, resamples=0
+            y=y, **predictions, **(options if told else {}), metrics=METRICS, replicates=39, resamples=0
         )
         for result in report.results:
             failed[result.metric] += result.verdict == "fail"
