@@ -8,16 +8,10 @@ import numpy as np
 
 from calcheck.core import sc
 from calcheck.core.validation import require, require_moderate, require_positive
+from calcheck.distributions import special
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.count_base import WIDE_FROM, Counts
 from calcheck.distributions.row_random import Random
-from calcheck.distributions.special import (
-    describe_parameters,
-    deviance_term,
-    gamma_below,
-    log_ratio_excess,
-    stirling_error,
-)
 from calcheck.typing import Indices, Mask, Values
 
 NORMAL_FROM = 1e5  # mean / std above which the first-order Edgeworth expansion is accurate
@@ -53,7 +47,7 @@ class Poisson(Counts):
         return self.spread() >= WIDE_FROM
 
     def wide_below(self, last: Values) -> Values:
-        return np.where(last < self.rate_, sc.pdtr(last, self.rate_), 1 - gamma_below(last + 1, self.rate_))
+        return np.where(last < self.rate_, sc.pdtr(last, self.rate_), 1 - special.gamma_below(last + 1, self.rate_))
 
     def wide_shortfall(self, y: Values) -> Values:
         return self.rate_ * np.exp(self.log_prob(y))
@@ -64,11 +58,11 @@ class Poisson(Counts):
 
     def log_weight(self, k: Values, rows: Indices) -> Values:
         positive = np.maximum(k, 1)
-        stirling = stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)
-        return -deviance_term(k, self.rate_[rows, None]) - np.where(k > 0, stirling, 0.0)
+        stirling = special.stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)
+        return -special.deviance_term(k, self.rate_[rows, None]) - np.where(k > 0, stirling, 0.0)
 
     def rate(self, k: Values) -> Values:
-        return deviance_term(k, self.rate_)
+        return special.deviance_term(k, self.rate_)
 
     def sample(self, rng: Random, size: int) -> Values:
         return np.asarray(rng.poisson(self.rate_[:, None], (len(self), size)), dtype=np.float64)
@@ -209,7 +203,7 @@ class NegativeBinomial(Counts):
         positive = np.maximum(k, 1)
         total = positive + size
         # the probability of k is size / total times the binomial probability of size successes in total trials
-        stirling = stirling_error(total) - stirling_error(size) - stirling_error(positive)
+        stirling = special.stirling_error(total) - special.stirling_error(size) - special.stirling_error(positive)
         weight = stirling + 0.5 * np.log(size / (2 * np.pi * positive * total)) - self._rate(positive, mu, size)
         return np.where(k > 0, weight, -size * np.log1p(mu / size))
 
@@ -220,8 +214,8 @@ class NegativeBinomial(Counts):
     def _rate(k: Values, mu: Values, size: Values) -> Values:
         """Return k log(k / mu) - (k + size) log((k + size) / (mu + size)), without cancellation."""
         share = (k + size) / (mu + size)
-        successes = size * share * log_ratio_excess((mu - k) / (k + size))
-        failures = mu * share * log_ratio_excess(size * (k - mu) / ((k + size) * mu))
+        successes = size * share * special.log_ratio_excess((mu - k) / (k + size))
+        failures = mu * share * special.log_ratio_excess(size * (k - mu) / ((k + size) * mu))
         return np.asarray(successes + failures)
 
     def sample(self, rng: Random, size: int) -> Values:
@@ -232,7 +226,7 @@ class NegativeBinomial(Counts):
         return "nbinom:pymc", {"mu": self.mu, "alpha": self.size}
 
     def describe(self) -> list[str]:
-        return describe_parameters("NB(mean {}, std {})", self.mu, self.std())
+        return special.describe_parameters("NB(mean {}, std {})", self.mu, self.std())
 
 
 def _from_probability(size: Values, success: Values, names: tuple[str, str]) -> NegativeBinomial:
@@ -304,7 +298,7 @@ class DoublePoisson(Counts):
         return self.mu
 
     def rate(self, k: Values) -> Values:
-        return self.phi * deviance_term(k, self.mu)
+        return self.phi * special.deviance_term(k, self.mu)
 
     def spread(self) -> Values:
         return np.sqrt(self.mu / self.phi)
@@ -377,8 +371,8 @@ class DoublePoisson(Counts):
 
     def log_weight(self, k: Values, rows: Indices) -> Values:
         positive = np.maximum(k, 1)
-        stirling = stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)  # e^-k k^k / k! = e^-stirling
-        return -self.phi[rows, None] * deviance_term(k, self.mu[rows, None]) - np.where(k > 0, stirling, 0.0)
+        stirling = special.stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)  # e^-k k^k / k! = e^-stirling
+        return -self.phi[rows, None] * special.deviance_term(k, self.mu[rows, None]) - np.where(k > 0, stirling, 0.0)
 
 
 def _cubic(x: Values, places: Values, values: Values, slopes: Values) -> Values:

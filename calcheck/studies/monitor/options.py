@@ -7,18 +7,7 @@ from calcheck.errors import OptionError
 from calcheck.io.times import Window
 from calcheck.options import Argument, group, option
 from calcheck.studies import Study
-from calcheck.studies.options import (
-    COLUMNS,
-    ENGINE,
-    OVERWRITTEN,
-    PLOT,
-    REFERENCE,
-    SCREEN,
-    SEED,
-    GateReportOptions,
-    RuleOptions,
-    ToleranceOptions,
-)
+from calcheck.studies import options as study_options
 
 MAX_LEVEL = 0.5
 
@@ -93,14 +82,14 @@ class SavedStateOptions:
     save_state: str | None = option(
         "Save the state to a file, which the next run takes before its new rows: calcheck monitor day1.state day2.csv.",
         metavar="FILE",
-        by_hand=OVERWRITTEN,
+        by_hand=study_options.OVERWRITTEN,
         common=True,
     )
 
 
 FILES = "Predictions in the order of time: files, folders or quoted patterns, and states of earlier runs."
-OPTIONS = group("Monitor", MonitorOptions, ToleranceOptions, WindowMetricOptions)
-REPORT, STATE = group("Output", GateReportOptions), group("Output", SavedStateOptions)
+OPTIONS = group("Monitor", MonitorOptions, study_options.ToleranceOptions, WindowMetricOptions)
+REPORT, STATE = group("Output", study_options.GateReportOptions), group("Output", SavedStateOptions)
 MONITOR = Study(
     "monitor",
     """Tell whether a model is still calibrated, by an e-value that may be looked at as often as you like.
@@ -112,15 +101,15 @@ MONITOR = Study(
     arguments=(Argument("files", "FILE", FILES, list[str]),),
     groups=(
         OPTIONS,
-        group("Rules", RuleOptions),
-        COLUMNS.omit("level"),
-        REFERENCE,
+        group("Rules", study_options.RuleOptions),
+        study_options.COLUMNS.omit("level"),
+        study_options.REFERENCE,
         REPORT,
-        SCREEN,
-        PLOT,
+        study_options.SCREEN,
+        study_options.PLOT,
         STATE,
-        SEED,
-        ENGINE,
+        study_options.SEED,
+        study_options.ENGINE,
     ),
     document="document.monitor_blocks",
     picture="document.monitor_picture",
