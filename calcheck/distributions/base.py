@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partialmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from calcheck.errors import DataError
 from calcheck.typing import Indices, Mask, Values
 
 Block = tuple[Indices, Values, Values]
+METHOD: Any = partialmethod
 
 BLOCK_VALUES = 1 << 20  # Numbers per block, 8 MiB
 MAX_CACHED_VALUES = 1 << 23  # Maximum numbers in cached blocks, 64 MiB
@@ -290,6 +291,15 @@ class Predictive(ABC):
     @abstractmethod
     def kernel_norm(self, gamma: Values) -> Values:
         """Return the squared norms of the mean embeddings, E k(Y_i, Y_i') for independent copies, (n,), in (0, 1]."""
+
+
+def _forward(owner: Any, part: str, name: str, *given: Any) -> Any:
+    return getattr(getattr(owner, part), name)(*given)
+
+
+def forwarded(part: str, *names: str) -> tuple[Any, ...]:
+    """Return methods that call those of the same names of an attribute."""
+    return tuple(METHOD(_forward, part, name) for name in names)
 
 
 @dataclass(frozen=True, eq=False)

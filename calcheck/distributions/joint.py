@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Self
 
 import numpy as np
 
 from calcheck.core.validation import LEAST, UNIT, require, require_moderate
-from calcheck.distributions.base import Predictive
+from calcheck.distributions.base import METHOD, Predictive, forwarded
 from calcheck.distributions.continuous import Gaussian
 from calcheck.distributions.row_random import Random, Words, hash_rows
 from calcheck.distributions.samples import Samples
@@ -76,30 +76,17 @@ class Independent(Predictive):
         pairs = zip(self.marginals, other.marginals, strict=True)
         return np.asarray(np.logical_and.reduce([mine.equals(theirs) for mine, theirs in pairs]))
 
-    def mean(self) -> Values:
-        return np.stack([marginal.mean() for marginal in self.marginals], axis=1)
+    def _stacked(self, name: str, *given: float) -> Values:
+        """Return the results of a method of the marginal distributions, (n, t)."""
+        return np.stack([getattr(marginal, name)(*given) for marginal in self.marginals], axis=1)
 
-    def std(self) -> Values:
-        return np.stack([marginal.std() for marginal in self.marginals], axis=1)
-
-    def cdf(self, y: Values) -> Values:
+    def _stacked_at(self, name: str, y: Values) -> Values:
+        """Return the results of a method of the marginal distributions at targets, (n, t)."""
         columns = zip(self.marginals, y.T, strict=True)
-        return np.stack([marginal.cdf(column) for marginal, column in columns], axis=1)
+        return np.stack([getattr(marginal, name)(column) for marginal, column in columns], axis=1)
 
-    def cdf_left(self, y: Values) -> Values:
-        columns = zip(self.marginals, y.T, strict=True)
-        return np.stack([marginal.cdf_left(column) for marginal, column in columns], axis=1)
-
-    def log_prob(self, y: Values) -> Values:
-        columns = zip(self.marginals, y.T, strict=True)
-        return np.stack([marginal.log_prob(column) for marginal, column in columns], axis=1)
-
-    def crps(self, y: Values) -> Values:
-        columns = zip(self.marginals, y.T, strict=True)
-        return np.stack([marginal.crps(column) for marginal, column in columns], axis=1)
-
-    def quantile(self, p: float) -> Values:
-        return np.stack([marginal.quantile(p) for marginal in self.marginals], axis=1)
+    mean, std, quantile = map(partial(METHOD, _stacked), ("mean", "std", "quantile"))
+    cdf, cdf_left, log_prob, crps = map(partial(METHOD, _stacked_at), ("cdf", "cdf_left", "log_prob", "crps"))
 
     def support_interval(self, tail: float) -> tuple[Values, Values]:
         low, high = zip(*(marginal.support_interval(tail) for marginal in self.marginals), strict=True)
@@ -184,14 +171,9 @@ class JointGaussian(Predictive):
     def std(self) -> Values:
         return np.asarray(np.hypot.reduce(self.cholesky, axis=2))  # squares may overflow
 
-    def cdf(self, y: Values) -> Values:
-        return self.independent.cdf(y)
-
-    def cdf_left(self, y: Values) -> Values:
-        return self.independent.cdf_left(y)
-
-    def log_prob(self, y: Values) -> Values:
-        return self.independent.log_prob(y)
+    cdf, cdf_left, log_prob, crps, quantile = forwarded(
+        "independent", "cdf", "cdf_left", "log_prob", "crps", "quantile"
+    )
 
     def joint_log_prob(self, y: Values) -> Values:
         away, z = y - self.loc, np.zeros_like(self.loc)
@@ -200,12 +182,6 @@ class JointGaussian(Predictive):
             explained = np.sum(self.cholesky[:, target, :target] * z[:, :target], axis=1)
             z[:, target] = (away[:, target] - explained) / scales[:, target]
         return np.asarray(-np.sum(z**2 / 2 + np.log(scales) + np.log(2 * np.pi) / 2, axis=1))
-
-    def crps(self, y: Values) -> Values:
-        return self.independent.crps(y)
-
-    def quantile(self, p: float) -> Values:
-        return self.independent.quantile(p)
 
     def sample(self, rng: Random, size: int) -> Values:
         """Return draws of the target vectors, (n, size, t)."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calcheck.distributions.base import Predictive, assemble
+from calcheck.distributions.base import Predictive, assemble, forwarded
 from calcheck.distributions.continuous import Continuous, LocationScale
 from calcheck.distributions.count_base import Block, Counts
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
@@ -266,14 +266,7 @@ class RecalibratedScale(_Recalibrated, Continuous):
     def _quantiles(self) -> Quantiles:
         return self.as_quantiles()
 
-    def raw_moments(self, order: int) -> Values:
-        return self._quantiles.raw_moments(order)
-
-    def kernel_mean(self, points: Values, gamma: Values) -> Values:
-        return self._quantiles.kernel_mean(points, gamma)
-
-    def kernel_norm(self, gamma: Values) -> Values:
-        return self._quantiles.kernel_norm(gamma)
+    raw_moments, kernel_mean, kernel_norm = forwarded("_quantiles", "raw_moments", "kernel_mean", "kernel_norm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,14 +280,7 @@ class RecalibratedCounts(_Recalibrated, Counts):
         at = np.broadcast_to(k, (len(rows), np.shape(k)[-1]))
         return np.stack([self.take(rows).log_prob(column) for column in at.T], axis=1)
 
-    def rate(self, k: Values) -> Values:
-        return self.base.rate(k)
-
-    def mode(self) -> Values:
-        return self.base.mode()
-
-    def spread(self) -> Values:
-        return self.base.spread()
+    rate, mode, spread = forwarded("base", "rate", "mode", "spread")
 
     def smooth(self) -> Mask:
         return np.zeros(len(self), np.bool_)

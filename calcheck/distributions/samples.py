@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, partialmethod
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calcheck.core.validation import require_moderate
-from calcheck.distributions.base import REPEATED, Predictive
+from calcheck.distributions.base import METHOD, REPEATED, Predictive
 from calcheck.distributions.row_random import Random, RowRandom, Words
 from calcheck.distributions.special import describe_parameters, monomials, rbf
 from calcheck.errors import DataError, OptionError
@@ -18,7 +18,6 @@ from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Places = NDArray[np.integer[Any]]
 
-METHOD: Any = partialmethod
 PROPERTY: Any = property
 ROUNDING = 1e-9  # Tolerance for rounding of a number of draws
 PLAIN_AXES = 2  # Number of axes for one target column: rows and draws
