@@ -406,8 +406,9 @@ def _unrecognized(columns: ColumnIndex, options: ColumnOptions, file: str) -> st
     draws = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]
     stems = Counter(name.rstrip(digits) for name in columns.free if name[-1:].isdigit())
     draws += [f"{stem}*" for stem, count in stems.items() if stem and count >= FEWEST_DRAWS]
-    command = f"calcheck {quote(file)} --samples {quote(draws[0])}" if len(draws) == 1 else ""
-    draw_hint = f" If {draws[0]!r} holds draws of y, {command}" if command else ""
+    drawn = f"--samples {quote(draws[0])}" if len(draws) == 1 else ""
+    command = f"calcheck {quote(file)} {drawn}" if options == ColumnOptions() else f"pass {drawn}"
+    draw_hint = f" If {draws[0]!r} holds draws of y, {command}" if drawn else ""
     return (
         "no columns were recognized as predictions. Pass --mean and --std, --samples, --quantiles, or --dist"
         f" (columns: {columns.listed_names()}).{draw_hint}"

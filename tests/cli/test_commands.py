@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -234,7 +235,7 @@ def test_inspect_lists_missing_options_and_existing_columns(calcheck, tmp_path):
     parts = {"y": np.arange(5), "total_count": np.ones(5), "probs": np.full(5, 0.5)}
     found = calcheck("inspect", write(tmp_path / "counts.csv", parts))
     assert found.code == 0
-    assert "Pass --dist with one of nbinom:torch" in " ".join(found.out.split())
+    assert re.search(r"Pass --dist, as in calcheck \S*counts.csv --dist nbinom:torch", " ".join(found.out.split()))
     assert "total_count  int64" in found.out
     np.save(tmp_path / "emb.npy", np.ones((4, 3)))
     assert "3 numbers a row" in calcheck("inspect", tmp_path / "emb.npy").out
