@@ -534,19 +534,14 @@ def overview(results: Sequence[Result], *, whole: bool = False) -> Table:
 
 
 def _overview_row(result: Result, subset: Sequence[str], *, changes: bool) -> tuple[Cell, ...]:
+    deviation = result.details.get("deviation")  # over trials
     return (
         *row_of(result.metric, *(str(result.slice.get(name, "")) for name in subset)),
-        Cell(words.number(result.number), "strong", _deviation(result)),
+        Cell(words.number(result.number), "strong", "" if deviation is None else f" ± {words.number(deviation)}"),
         *(row_of(words.number(result.details.get("change"))) if changes else ()),
         *row_of(words.interval(result), words.number(result.reference), _zeta(result), words.p_value(result)),
         Cell(result.verdict, result.verdict, f", {result.direction.replace('-', ' ')}" if result.direction else ""),
     )
-
-
-def _deviation(result: Result) -> str:
-    """Return the standard deviation over trials, if there are trials."""
-    deviation = result.details.get("deviation")
-    return "" if deviation is None else f" ± {words.number(deviation)}"
 
 
 def _zeta(result: Result) -> str:

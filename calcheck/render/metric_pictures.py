@@ -274,14 +274,6 @@ def _shares(curve: Curve, band: str, title: str, y_label: str) -> list[Panel]:
     ]
 
 
-def _reliability(_: Result, curve: Curve, band: str) -> list[Panel]:
-    return _shares(curve, band, "quantile reliability", "share of targets below the quantile")
-
-
-def _coverage(_: Result, curve: Curve, band: str) -> list[Panel]:
-    return _shares(curve, band, "coverage by level", "share of targets inside the interval")
-
-
 def _pit_histogram(_: Result, curve: Curve, band: str) -> list[Panel]:
     bars = _bars(curve, numbers(curve.y), OBSERVED)
     limits = [Bars(bars.start, bars.stop, numbers(curve.low), numbers(curve.high), band)] if curve.low else []
@@ -405,8 +397,12 @@ def _confidence(result: Result, curve: Curve, band: str) -> list[Panel]:
 
 
 PANELS: dict[CurveName, Callable[[Result, Curve, str], list[Panel]]] = {
-    "reliability": _reliability,
-    "coverage": _coverage,
+    "reliability": lambda _, curve, band: _shares(
+        curve, band, "quantile reliability", "share of targets below the quantile"
+    ),
+    "coverage": lambda _, curve, band: _shares(
+        curve, band, "coverage by level", "share of targets inside the interval"
+    ),
     "pit-histogram": _pit_histogram,
     "pit-difference": _pit_difference,
     "spread": _spread,
