@@ -584,12 +584,13 @@ def _simulate_alone(computed: Fitted, simulation: NullSimulator, run: Run) -> No
         found = metric.null_distribution(computed.fit, data_sets, run)
         return [] if found is None else [found]
 
-    null = metric.null_distribution(computed.fit, simulation, run)
+    first = simulation.start() if metric.info.uses_kernels and not metric.info.conditional else simulation
+    null = metric.null_distribution(computed.fit, first, run)
     if null is None:
         return
     computed.null = null
     if not run.dependence.is_stated:
-        add_replicates([computed], simulation, run, further, costly=True)
+        add_replicates([computed], first, run, further, costly=True)
         _add_curves(computed, simulation, run)
     columns, details = pointwise_p_values(null.at_inputs, null.floor, run.fdr)
     rows = computed.rows

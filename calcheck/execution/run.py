@@ -53,7 +53,7 @@ class Limits:
     # Minimum rows for ABC limits, which need no resamples; their error is then below 0.4 % of the width of the interval
     abc_rows: int = 20_000
     # From these numbers of rows on, metrics start with 59 replicates, for time; more follow for open verdicts. The
-    # first is for metrics that are computed on one replicate after the other, the second for all.
+    # first is for metrics that are computed on one replicate after the other, jmmd and cmmd, the second for all.
     several_rows: int = 100_000
     many_rows: int = 1_000_000
     block_targets: int = 1 << 22  # Targets of replicates that are drawn at a time; the default takes 32 MiB

@@ -305,6 +305,18 @@ def test_many_rows_start_with_few_replicates(rows, replicates):
     assert NullSimulator(data, run).max_replicates(costly=False) >= 199  # enough to distinguish p = 0.01 from 0.05
 
 
+@pytest.mark.parametrize("name", ["jmmd", "cmmd"])
+def test_joint_metrics_of_many_rows_start_with_few_replicates(name):
+    """The p-value of a right model is far from the threshold; of 30 rows, there would be 199 replicates."""
+    rng = np.random.default_rng(4)
+    rows = Predictions(
+        y=rng.normal(size=30), predictive=Gaussian(np.zeros(30), np.ones(30)), x=rng.normal(size=(30, 1))
+    )
+    (result,) = evaluate(InMemory(rows), [METRICS[name]()], run=Run(limits=Limits(several_rows=30))).results
+    assert result.p_value > 0.3
+    assert result.details["null"]["replicates"] == 59
+
+
 def test_several_targets_are_drawn_independently():
     both = Independent((Gaussian(np.zeros(3), np.ones(3)), Gaussian(np.full(3, 100.0), np.ones(3))))
     found = np.array([rows.y for rows in simulation(np.zeros((3, 2)), both, 2000)])
