@@ -21,6 +21,7 @@ METHOD: Any = partialmethod
 
 BLOCK_VALUES = 1 << 20  # Numbers per block, 8 MiB
 MAX_CACHED_VALUES = 1 << 23  # Maximum numbers in cached blocks, 64 MiB
+NEGLIGIBLE = 40.0  # Exponent from which on exponentials are negligible beside 1
 REPEATED = 3  # Number of axes of repeated targets: rows, repeats, columns
 
 
@@ -398,25 +399,42 @@ class Derived(Predictive):
         """Return the kernel of distances (b, ...) between values, of which one or both (``copies``) are of targets."""
         return np.exp(-gamma * away**2)
 
+    def _reach(self, gamma: float) -> float:
+        """Return a distance from which on kernels of two values are negligible."""
+        return float(np.sqrt(NEGLIGIBLE / gamma)) if gamma > 0 else np.inf
+
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
+        gammas = np.broadcast_to(gamma[..., 0], len(points))
+        reach = self._reach(float(gammas.min()))
+
         def of(rows: Indices, values: Values, mass: Values) -> Values:
             total = np.zeros((len(mass), len(points)))
             for place in range(mass.shape[1]):
-                near = self._kernel(rows, points[:, 0] - values[:, [place]], gamma[..., 0], 1)
-                total += mass[:, place, None] * near
+                near = _come_near((points[:, 0], points[:, 0]), values[:, place], reach)
+                kernels = self._kernel(rows, points[near, 0] - values[:, [place]], gammas[near], 1)
+                total[:, near] += mass[:, place, None] * kernels
             return total
 
         return self._each(of)
 
     def kernel_norm(self, gamma: Values) -> Values:
+        reach = self._reach(float(gamma[0]))
+
         def of(rows: Indices, values: Values, mass: Values) -> Values:
-            total = np.zeros(len(mass))
+            total, ends = np.zeros(len(mass)), (values.min(axis=0), values.max(axis=0))
             for place in range(mass.shape[1]):
-                near = self._kernel(rows, values - values[:, [place]], gamma[0], 2)
-                total += mass[:, place] * np.sum(mass * near, axis=1)
+                near = _come_near(ends, values[:, place], reach)
+                kernels = self._kernel(rows, values[:, near] - values[:, [place]], gamma[0], 2)
+                total += mass[:, place] * np.sum(mass[:, near] * kernels, axis=1)
             return total
 
         return self._each(of)
+
+
+def _come_near(ends: tuple[Values, Values], values: Values, reach: float) -> Mask:
+    """Return which columns, by their least and largest values (k,), may come within a distance of others, (k,)."""
+    low, high = ends
+    return np.asarray((high >= values.min() - reach) & (low <= values.max() + reach))
 
 
 def assemble(size: int, parts: Iterable[tuple[Any, Values]]) -> Values:

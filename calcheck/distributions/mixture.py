@@ -12,7 +12,7 @@ from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions import special
-from calcheck.distributions.base import BLOCK_VALUES, Block, Derived, Predictive
+from calcheck.distributions.base import BLOCK_VALUES, NEGLIGIBLE, Block, Derived, Predictive
 from calcheck.distributions.continuous import Continuous, LocationScale
 from calcheck.distributions.count_base import Counts
 from calcheck.distributions.row_random import Random
@@ -363,3 +363,6 @@ class Noisy(Derived, Continuous):
 
     def _kernel(self, rows: Indices, away: Values, gamma: Values, copies: int) -> Values:
         return special.normal_kernel_mean(away, np.sqrt(copies) * self.noise[rows, None], gamma)
+
+    def _reach(self, gamma: float) -> float:
+        return float(np.hypot(super()._reach(gamma), np.sqrt(4 * NEGLIGIBLE) * self.noise.max()))
