@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.inputs_and_outputs import INPUTS, row_dependence
 from calcheck.errors import DataError
 from calcheck.execution.run import RowDependence
-from calcheck.io.column_names import ColumnOptions
+from calcheck.io.column_names import MEANS, OTHER_NAMES, STDS, TARGETS, ColumnOptions
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 
@@ -48,6 +49,19 @@ def next_commands(report: Report, file: str, source: FileSource, given: dict[str
     )
 
 
+def without_known_names(command: str, given: dict[str, Any]) -> str:
+    """Return a command without the options that were not given and name columns that are found without them."""
+    if not command.startswith("calcheck "):
+        return command
+    words = shlex.split(command)
+    known = {"target": TARGETS, "mean": MEANS, "std": STDS, "samples": None, "quantiles": None}
+    for name, names in known.items():
+        place = words.index(f"--{name}") if f"--{name}" in words and not given.get(name) else 0
+        if place and (names is None or words[place + 1] in {*names, *OTHER_NAMES[name]}):
+            del words[place : place + 2]
+    return shlex.join(words)
+
+
 def monitor_commands(report: Report, file: str, given: dict[str, Any]) -> tuple[str, ...]:
     """Return the commands that show more about the rows since the beginning of a fault, or about all, and mend them."""
     if file == "-" or report.monitor is None:
@@ -64,6 +78,23 @@ def monitor_commands(report: Report, file: str, given: dict[str, Any]) -> tuple[
 def evaluate_commands(file: str, given: dict[str, Any], further: Sequence[str]) -> tuple[str, ...]:
     """Return the command that says whether a model can be trusted, with further options about it."""
     return (shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given, further), *further]),)
+
+
+def recalibrate_commands(report: Report, given: dict[str, Any]) -> tuple[str, ...]:
+    """Return the commands that apply a correction, or that evaluate the corrected file."""
+    file, corrected, steps = str(given["file"]), given.get("corrected"), report.settings.get("steps", True)
+    if corrected:
+        return (shlex.join(["calcheck", "evaluate", corrected, *_inputs_given(given)]),)
+    if file == "-" or not steps or given.get("map") is not None or given.get("to") is not None:
+        return ()
+    command = ["calcheck", "recalibrate", file, *_given_options("recalibrate", given)]
+    return (shlex.join([*command, "--to", "NEW", "-o", f"corrected{PurePath(file).suffix or '.csv'}"]),)
+
+
+def _inputs_given(given: dict[str, Any]) -> list[str]:
+    """Return the options about inputs and dependent rows, which a corrected file needs, too."""
+    names = ("inputs", "cluster", "time", "block")
+    return [word for name in names if given.get(name) for word in (f"--{name}", str(given[name]))]
 
 
 def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:

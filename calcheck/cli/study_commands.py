@@ -19,7 +19,7 @@ import typer
 from calcheck.cli import inputs_and_outputs
 from calcheck.cli.app import metric_name
 from calcheck.cli.inputs_and_outputs import is_given, refuse
-from calcheck.cli.next_commands import evaluate_commands, monitor_commands, slice_commands
+from calcheck.cli.next_commands import evaluate_commands, monitor_commands, recalibrate_commands, slice_commands
 from calcheck.cli.typer_options import Command, build, command_of, parameters_of, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.execution.run import Run
@@ -244,7 +244,9 @@ class CommandRequest(Request):
             return replace(report, best=tuple(replace(each, next=self._about(each.model)) for each in report.best))
         if report.conclusion is None:
             return report
-        if "files" in self.parameters:
+        if self._study.name == "recalibrate":
+            found = recalibrate_commands(report, self.parameters)
+        elif "files" in self.parameters:
             found = monitor_commands(report, self.parameters["files"][-1], self.parameters)
         else:
             found = slice_commands(report, self.parameters["file"], self.parameters, columns)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Line, Mark, Panel, Picture, Points, Rule
-from calcheck.core.text import p_text
+from calcheck.core.text import p_text, percent
 from calcheck.render import document
 from calcheck.render.metric_pictures import numbers
 from calcheck.render.numbers_and_notes import ABSENT, factor, interval, name_with_unit, notes, number, p_value
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NONE = "none"
 FACTOR = "width-factor"
 PLACES, METHODS = "by how much 90 % intervals would have to be wider", "methods, by cross-validation"
+MOST_METRICS = 1  # Maximum number of metrics of other rows on the first screen
 MOST_PLACES = 5  # Maximum number of regions and groups on the first screen
 OF_PREDICTIONS = ("cv", "sharpness")  # Metrics that have no verdict
 BEFORE, AFTER = "before", "after"
@@ -48,7 +49,7 @@ def recalibration_blocks(report: Report) -> Iterator[document.Block]:
 
 def recalibration_screen(report: Report) -> Iterator[document.Block]:
     """Yield the first screen, on which regions and metrics of other rows come before the methods."""
-    titles = (PLACES, OTHER, NEW, METHODS)
+    titles = (OTHER, NEW, PLACES, METHODS)
 
     def place(table: document.Table) -> int:
         return next((number for number, title in enumerate(titles) if table.title.startswith(title)), len(titles))
@@ -57,10 +58,20 @@ def recalibration_screen(report: Report) -> Iterator[document.Block]:
     tables = sorted((each for each in blocks if isinstance(each, document.Table)), key=place)
     yield from (document.source(report.input), answer)
     most = MOST_PLACES - 2 if any(each.title.startswith(OTHER) for each in tables) else MOST_PLACES
+    tables = [
+        replace(_without_verdicts(each), most=MOST_METRICS) if each.title.startswith(OTHER) else each for each in tables
+    ]
     yield from (replace(each, most=most) if each.title.startswith(PLACES) else each for each in tables)
     told = tuple(each for each in report.results if each.metric not in OF_PREDICTIONS)
     errors = tuple(each for each in report.skipped if each.code != "inapplicable")
     yield from document.note_blocks(notes(replace(report, results=told, skipped=errors)))
+
+
+def _without_verdicts(table: document.Table) -> document.Table:
+    """Return a table of metrics without their verdicts: the answer says what is within the tolerance."""
+    shown = [place for place, column in enumerate(table.columns) if column.name != "verdict"]
+    rows = tuple(tuple(row[place] for place in shown) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[place] for place in shown), rows=rows)
 
 
 def recalibration_tables(report: Report) -> Iterator[document.Block]:
@@ -69,7 +80,14 @@ def recalibration_tables(report: Report) -> Iterator[document.Block]:
     scores = [result for result in report.results if "method" in result.slice]
     told = "none: leave the predictions as they are" if method == NONE else method
     steps = (("correction", str(text)) for text in report.settings["steps"])
-    yield _answer(report, scores) if scores else document.Details((("method", told), *steps))
+    details, after = (("method", told), *steps), next(_answer_after(report), None)
+    if scores:
+        yield _answer(report, scores)
+    elif after is None:
+        yield document.Details(details)
+    else:
+        cells = tuple((name, document.Cell(text)) for name, text in details)
+        yield document.Answer(AFTER_QUESTION, after[1], cells, _commands(report))
     if scores:
         table = _methods(scores, method)
         yield table
@@ -89,7 +107,7 @@ def recalibration_tables(report: Report) -> Iterator[document.Block]:
     yield document.Legend(tuple(legend))
 
 
-QUESTION = "Does a correction help?"
+QUESTION, AFTER_QUESTION = "Does a correction help?", "Can the corrected uncertainties be trusted?"
 ANSWERS: tuple[tuple[str, document.Emphasis], ...] = (("YES", "pass"), ("NO", "fail"), ("NOT SHOWN", "undecided"))
 
 
@@ -109,7 +127,8 @@ def _answer(report: Report, scores: Sequence[Result]) -> document.Answer:
         told = document.Cell("NO", "pass", ": leave the predictions as they are")
     else:
         limits = [_relative(each, unchanged) for each in (paired.low, paired.high)]
-        change = f"{paired.metric} {_relative(paired.value, unchanged)} ({limits[0]} to {limits[1]}) out of fold"
+        span = f"{limits[0].removesuffix(' %')} to {limits[1]}"
+        change = f"{paired.metric} {_relative(paired.value, unchanged)} ({span}) out of fold"
         is_shown = paired.high is None or paired.high < 0
         answer, emphasis = ANSWERS[1 if paired.value >= 0 else 0 if is_shown else 2]
         told = document.Cell(answer, emphasis, f": {method}, {change}")
@@ -119,7 +138,23 @@ def _answer(report: Report, scores: Sequence[Result]) -> document.Answer:
     steps += [("correction", document.Cell(str(text))) for text in report.settings["steps"]]
     if "searched" in report.settings:
         steps.append(_left(report))
-    return document.Answer(QUESTION, told, tuple(steps))
+    return document.Answer(QUESTION, told, (*steps, *_answer_after(report)), _commands(report))
+
+
+def _answer_after(report: Report) -> Iterator[tuple[str, document.Cell]]:
+    """Yield the answer about the corrected rows, with by how much intervals would have to be wider."""
+    if (found := report.conclusion) is None or found.tolerance is None:
+        return
+    sizes = [factor((each.value, each.low, each.high)) for each in found.effects if each.topic == "size" and each.value]
+    is_other = any(each.slice.get("rows") == OTHER for each in report.results)
+    within = f", within {percent(found.tolerance, 1)}" if found.answer == "yes" else document.terms(found)
+    told = "".join([within, *(f", {each}" for each in sizes)])
+    told += " on other rows" if is_other else " out of fold"
+    yield "then", document.answer_cell(found, told)
+
+
+def _commands(report: Report) -> tuple[str, ...]:
+    return () if report.conclusion is None else report.conclusion.next
 
 
 def _left(report: Report) -> tuple[str, document.Cell]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from calcheck.errors import DataError, FileError, Message, OptionError
+from calcheck.evaluation import Answer as RowsAnswer
 from calcheck.evaluation import data_warnings, evaluate
 from calcheck.execution.run import Run, run_settings
 from calcheck.io.file_source import FileSource
@@ -70,7 +71,7 @@ def run(request: Request) -> Answer:
         report = None
         if judged is not None:
             with request.run(source) as run:
-                report = judge_map(source, found, run=run)
+                report = request.with_commands(judge_map(source, found, run=run))
         if files.corrected is not None:
             _write(request, file, found, files.corrected)
         return Answer(report, (found,), source)
@@ -85,6 +86,7 @@ def run(request: Request) -> Answer:
         sink = None if files.corrected is None or to is not None else mended.append
         judged = _with_targets(other)
         report, found = recalibrate(source, options=options, other=judged, metrics=metrics, run=run, sink=sink, new=new)
+        report = request.with_commands(report)
     if files.export is not None:
         _export(report, found, source, files.export)
     if files.corrected is not None and to is not None:
@@ -148,7 +150,7 @@ def mend_together(request: Request, parts: Mapping[str, Answer], answer: Answer)
     with request.run(source) as run:
         effect = correlation(source, run)
     conclusion = Conclusion(answer="not-shown", effects=(effect,))
-    return Answer(replace(answer.report, conclusion=conclusion), (found,), source)
+    return Answer(request.with_commands(replace(answer.report, conclusion=conclusion)), (found,), source)
 
 
 def unobserved(source: SourceT) -> SourceT:
@@ -244,6 +246,7 @@ def recalibrate(
         },
         results=_with_warnings(results, warnings),
         skipped=(*dict.fromkeys([*(each for one in judged for each in one.skipped), *without]), *study.inapplicable),
+        conclusion=None if new is not None and other is None else judged[-1].conclusion,  # not about new inputs
     )
     return report, found
 
@@ -427,7 +430,8 @@ def _judged(
     stages = {BEFORE: before, AFTER: after} if after is not before else {BEFORE: before}
     noticed: tuple[Message, ...] = ()
     for stage, rows in stages.items():
-        report = evaluate(InMemory(rows.observed()), metrics, run=run.prefixed(stage))
+        answer = RowsAnswer() if rows is after else None
+        report = evaluate(InMemory(rows.observed()), metrics, run=run.prefixed(stage), answer=answer)
         subset: dict[str, Any] = {"rows": which, "stage": stage}
         noticed = noticed or dependent_rows(report.results)  # The first, in place of those of each result
         results = []
@@ -469,7 +473,7 @@ def judge_map(
     reports = list(_judged(OTHER, rows, corrected if found.steps else rows, metrics, run))
     warnings = (*data_warnings(source, rows.predictive), *([outside_message(outside, len(rows))] if outside else []))
     return replace(
-        reports[0],
+        reports[-1],
         input=info,
         settings={**reports[0].settings, "method": found.method, "steps": list(found.texts)},
         results=_with_warnings([result for report in reports for result in report.results], warnings),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -410,15 +411,19 @@ def test_a_correction_whose_interval_contains_no_change_is_not_shown_to_help(cal
     given = write(tmp_path / "a.parquet", {"y": y, "mean": np.zeros(300), "std": np.ones(300)})
     told = calcheck("recalibrate", given, "--method", "scale").out
     assert "Does a correction help?  NOT SHOWN: scale, crps -" in told
-    low, high = re.search(r"% \((\S+) % to\s+(\S+)\s+%\)", told).groups()
+    low, high = re.search(r"% \((\S+) to\s+(\S+)\s+%\)", told).groups()
     assert float(low) < 0 < float(high)
 
 
-def test_the_first_screen_shows_other_rows_before_the_methods(calcheck, val, test):
-    lines = calcheck("recalibrate", val, "--to", test, *FEW, "--method", "scale").out.splitlines()
+def test_the_first_screen_shows_other_rows_before_the_methods(calcheck, val, test, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = calcheck("recalibrate", Path(val).name, "--to", Path(test).name, *FEW, "--method", "scale").out.splitlines()
     assert len(lines) <= 24
+    assert any(re.match(r"  then +YES, within 20 %, ×1\.0\d \(.*\) on other rows", line) for line in lines)
     tables = [line for line in lines if line.startswith(("other rows", "methods", "out of fold"))]
-    assert tables[0] == "other rows, which were not used to fit"
+    assert tables[:1] == ["other rows, which were not used to fit"]
+    lines = calcheck("recalibrate", Path(val).name, *FEW, "--method", "scale").out.splitlines()
+    assert any(line.startswith("  mend     calcheck recalibrate val.parquet --to NEW -o") for line in lines)
 
 
 @pytest.fixture
