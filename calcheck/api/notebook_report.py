@@ -304,7 +304,7 @@ class InteractiveReport(Report):
         ----------
         metric : str, optional
             Name or alias of a metric, which is evaluated again for its curves unless the report has them
-            (``pictures=True``); by default the answer.
+            (``pictures=True``); by default the answer. Or a file, such as ``"answer.png"``, to which that is written.
 
         Returns
         -------
@@ -324,11 +324,10 @@ class InteractiveReport(Report):
         'Can the uncertainties be trusted? YES, within 20 %, as far as tested'
         """
         with keyword_messages():
+            path, metric = (metric, None) if str(metric).lower().endswith(drawing.SUFFIXES) else (None, metric)
             if metric is None:
                 drawn = [answer_picture(self), *(each.picture for each in self.pictures())]
             else:
-                if metric.lower().endswith(drawing.SUFFIXES):
-                    raise OptionError(f"{metric!r} is no metric: plot().save({metric!r}) writes the picture")
                 name = canonical_name(metric)
                 again: Callable[[str], Report] | None = vars(self).get("_again")
                 has_curves = again is None or any(each.metric == name and each.curves for each in self.results)
@@ -337,7 +336,10 @@ class InteractiveReport(Report):
             found = next((each for each in drawn if each is not None), None)
             if found is None:
                 raise OptionError(f"the report has no picture of {'an answer' if metric is None else metric}")
-            return InteractivePicture(found)
+            picture = InteractivePicture(found)
+            if path is not None:
+                picture.save(path)
+            return picture
 
     def pictures(self) -> tuple[InteractivePicture, ...]:
         """Return the pictures of the report, which notebooks show.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 
 BEFORE_COMMAND = ("--config", "--no-config")
+SYNONYMS = {"--baseline": "--against", "--reference": "--against", "--new": "--to"}  # Flags of other tools
 LISTS = frozenset(
     {
         *("--target", "--mean", "--std", "--var", "--log-std", "--log-var", "--samples", "--quantiles"),
@@ -51,6 +53,8 @@ def _option_hint(error: Any) -> str:
         for name, command in error.ctx.find_root().command.commands.items()
     }
     flags = {flag.lstrip("-"): flag for parameter in error.ctx.command.params for flag in parameter.opts}
+    if SYNONYMS.get(error.option_name) in flags.values():
+        return f"Did you mean {SYNONYMS[error.option_name]}?"
     near = nearest_word(error.option_name.lstrip("-"), flags)
     commands = [name for name, flags in flags_of.items() if error.option_name in flags]
     if near and (not commands or near.startswith(error.option_name.lstrip("-"))):
@@ -62,8 +66,14 @@ def _option_hint(error: Any) -> str:
 
 def list_hint(strays: int, words: Sequence[str]) -> str:
     """Return how several values of an option, or several files, are given."""
-    hints = (_joined(flag, values[: strays + 1]) for flag, values in _values_by_flag(words) if len(values) > strays)
-    return next(hints, "To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'")
+    lists = (_joined(flag, values[: strays + 1]) for flag, values in _values_by_flag(words) if len(values) > strays)
+    if hint := next(lists, ""):
+        return hint
+    files = [quote(word) for word in words if Path(word).is_file()]
+    if strays == 1 and len(files) > 1 and "recalibrate" in words:
+        return f"To correct the second: calcheck recalibrate {files[0]} --to {files[1]} -o MENDED.parquet"
+    two = f"To compare two models: calcheck compare {' '.join(files)}. " if strays == 1 and len(files) > 1 else ""
+    return f"{two}To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'"
 
 
 def _joined(flag: str, values: Sequence[str]) -> str:

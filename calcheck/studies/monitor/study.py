@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calcheck.conclusion.effects import SHOWN, WIDTH, Estimate, bias_text, is_inside, size_text
 from calcheck.core import __version__
 from calcheck.core.text import LARGEST, exponential, percent
-from calcheck.errors import DataError, Message, OptionError, RefusedError, named_rows
+from calcheck.errors import DataError, Message, OptionError, RefusedError, listed_columns, named_rows
 from calcheck.evaluation import data_warnings
 from calcheck.execution.run import Run, run_settings
 from calcheck.inference.metric_protocol import HasGrid, HasLimits, HasNullStatistic, RowResults
@@ -94,7 +94,13 @@ def _observed(
     source = request.open(file, metrics, also=options.columns)
     source = replace(source, repeated=True) if isinstance(source, FileSource) else source  # keys, over time
     if options.time is None:
-        raise OptionError(NO_TIME)
+        dates = source.date_columns() if isinstance(source, FileSource) else []
+        if len(dates) != 1:
+            names = f" {listed_columns(source.table.schema.names)}" if isinstance(source, FileSource) else ""
+            raise OptionError(f"{NO_TIME}{names}")
+        options = replace(options, time=dates[0])
+        source = replace(source, also=(*source.also, dates[0]))
+        request.tell(f"--time {dates[0]}, the only column of dates")
     with request.run(source) as run:
         run = run if state is None else state.continue_run(run)
         found = observe(source, options, metrics, earlier=state, run=run)

@@ -420,7 +420,6 @@ def test_the_table_and_the_picture_show_windows_and_the_alarm(calcheck, tmp_path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "--time is required"),
         (("--time", "day"), "there is no column 'day'"),
         (("--time", "date", "--window", "soon"), "--window must be a number of times, or a duration or period"),
         (("--time", "mean", "--window", "7D"), "column 'mean' holds numbers, not dates"),
@@ -434,6 +433,16 @@ def test_the_table_and_the_picture_show_windows_and_the_alarm(calcheck, tmp_path
 def test_what_cannot_be_monitored_is_refused_in_one_line(calcheck, tmp_path, options, message):
     file = write(tmp_path / "preds.parquet", forecasts(5))
     assert message in calcheck("monitor", file, *options).refused()
+
+
+def test_the_only_column_of_dates_is_the_time(calcheck, tmp_path):
+    rows = forecasts(5)
+    one = calcheck("monitor", write(tmp_path / "one.parquet", rows))
+    stated = calcheck("monitor", tmp_path / "one.parquet", "--time", "date")
+    assert (one.code, one.out) == (0, stated.out)
+    assert one.err == "--time date, the only column of dates\n"
+    two = write(tmp_path / "two.parquet", {**rows, "issued": rows["date"]})
+    assert "--time is required: the column of the target times (columns: " in calcheck("monitor", two).refused()
 
 
 def test_options_that_contradict_a_state_are_refused(calcheck, tmp_path):
