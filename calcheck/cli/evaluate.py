@@ -14,7 +14,7 @@ import typer
 
 from calcheck.cli import check, inputs_and_outputs
 from calcheck.cli.error_messages import list_hint
-from calcheck.cli.next_commands import evaluate_commands, next_commands
+from calcheck.cli.next_commands import evaluate_commands, next_commands, without_known_names
 from calcheck.cli.states import merge_states, stream_metrics
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.errors import FileError, OptionError
@@ -88,7 +88,11 @@ def _check(files: list[str], **given: Any) -> None:
         _deliver(reports, given, (), STUDIES["monitor"].document_of)
         _end(reports, given)
     else:
-        _end(_answer(files, given, required), given)
+        answered = _answer(files, given, required)
+        if len(files) == 2 and not base.name:  # noqa: PLR2004 - a pair
+            command = shlex.join(["calcheck", "check", files[0], "--against", files[1]])
+            sys.stderr.write(f"each file was checked by itself; whether the first is worse: {command}\n")
+        _end(answered, given)
 
 
 def _report(files: list[str], **given: Any) -> None:
@@ -105,6 +109,11 @@ def _report(files: list[str], **given: Any) -> None:
     if given["output"] and given["output"] not in inputs_and_outputs.STDOUT:
         sys.stderr.write(f"wrote {given['output']}\n")
         for report in reports:
+            commands = () if given["inputs"] or report.conclusion is None else report.conclusion.next
+            tests = (each for each in commands if " --inputs " in each and each.startswith("calcheck evaluate "))
+            sys.stderr.writelines(
+                f"inputs were not tested: {each.replace('evaluate', 'report', 1)}\n" for each in tests
+            )
             outcomes = {"violated": report.violated("fail"), "not judged": report.unjudged("fail")}
             sys.stderr.writelines(
                 f"{word} {each.rule}: {each.message}\n" for word in outcomes for each in outcomes[word]
@@ -301,7 +310,10 @@ def _evaluated(
     if report.conclusion is not None:
         commands = next_commands(report, file, source, given)
         others = tuple(each for each in commands if not (plan.required.checked and each.startswith("calcheck check ")))
-        report = replace(report, conclusion=replace(report.conclusion, next=others))
+        causes = tuple(
+            replace(each, command=without_known_names(each.command, given)) for each in report.conclusion.causes
+        )
+        report = replace(report, conclusion=replace(report.conclusion, next=others, causes=causes))
     with inputs_and_outputs.run_context(given, source) as run:
         if plan.slices is not None:
             report = plan.slices.added(report, source, run)

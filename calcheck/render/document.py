@@ -50,6 +50,7 @@ class Answer:
     answer: Cell
     effects: tuple[tuple[str, Cell], ...]  # Topics with their sentences
     commands: tuple[str, ...] = ()  # Commands to run next
+    undoes: bool = False  # Whether the first command undoes a cause
     lined: bool = False  # Whether texts have columns, which need letters of one width
 
 
@@ -343,10 +344,10 @@ def screen_of_targets(report: Report, documents: Mapping[str, Document]) -> Docu
         return document_of_targets(report, documents)
     told = " · ".join(f"{name} {each.answer.text}" for name, each in answers.items())
     worst = min((each.answer.emphasis for each in answers.values()), key=("fail", "undecided", "pass").index)
-    lines = [
-        (name, Cell("; ".join(filter(None, [own.answer.after.lstrip(":, "), *(each.text for _, each in own.effects)]))))
-        for name, own in answers.items()
-    ]
+    lines = []
+    for name, own in answers.items():
+        texts = (f"{topic} {each.text}{each.after}" if each.after else each.text for topic, each in own.effects)
+        lines.append((name, Cell("; ".join(filter(None, [own.answer.after.lstrip(":, "), *texts])))))
     found = report.conclusion or Conclusion(answer="not-shown", effects=())
     lines += [(each.topic, Cell(each.text, _emphasis(each))) for each in found.effects]
     question = next(iter(answers.values())).question
@@ -480,7 +481,9 @@ def _emphasis(effect: Effect) -> Emphasis:
 def describe_overall(overall: Overall, report: Report, *, brief: bool = False) -> str:
     """Return the overall verdict in a sentence; unless ``brief``, with the failures that remain if adjusted."""
     results, confidence = report.results, report.settings["confidence"]
-    verdict = "no verdict" if overall.verdict == "none" else overall.verdict
+    verdict: str = "no verdict" if overall.verdict == "none" else overall.verdict
+    if brief and verdict == "fail" and report.conclusion is not None and report.conclusion.answer == "yes":
+        verdict = "differ too little for a NO"
     text = f"{len(overall.metrics)} metrics together: {verdict}"
     if "dependence_noticed" in report.settings:
         return text

@@ -25,7 +25,7 @@ from calcheck.charts.picture import (
 from calcheck.core.text import p_text, percent
 from calcheck.errors import DataError
 from calcheck.render.numbers_and_notes import ABSENT, is_withheld, name_with_unit, number, p_value
-from calcheck.render.screen import screen_answer
+from calcheck.render.screen import SIGNIFICANT, screen_answer
 from calcheck.reports import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
 from calcheck.reports.conclusion import Effect, WidthFactor
 
@@ -179,20 +179,21 @@ def _answer_panels(report: Report, name: str) -> Iterator[Panel]:
         return
     t, wide = found.tolerance, 1 + found.tolerance
     size = next((each for each in found.effects if each.topic == "size"), None)
-    factors = [_factor_line(each, size if each.level == found.level else None) for each in found.factors]
+    factors = [_factor_line(each, size if each.level == found.level else None, wide) for each in found.factors]
     shown = [each for each in found.effects if each.kind != "bias" or (each.low or 0.0) > 0]
     errors = [_error_line(each) for each in shown if each.value is not None and each.topic not in NO_ERRORS]
     tolerance, before = f"{percent(t, 1)} tolerance", f"{name} · " if name else ""
     times = Axis("times as wide", log=_is_wide([each.value for each in factors]), low=wide**-ROOM, high=wide**ROOM)
-    error = Axis("predicted std", low=-ROOM * t, high=ROOM * t)
+    error = Axis("predicted std, or share of it", low=-ROOM * t, high=ROOM * t)
     width, mean = f"{before}needed width of intervals, by level", f"{before}mean error, and local errors"
     yield from _panel_of(factors, Bars([1 / wide], [wide], (), (), tolerance), times, 1.0, width)
     yield from _panel_of(errors, Bars([-t], [t], (), (), tolerance), error, 0.0, mean)
 
 
-def _factor_line(each: WidthFactor, size: Effect | None) -> _Line:
+def _factor_line(each: WidthFactor, size: Effect | None, wide: float) -> _Line:
+    """Return the line of a factor, which is beyond the tolerance if its whole interval is, or as the answer says."""
     low, high = each.low or 0.0, inf if each.high is None else each.high
-    within = each.within if size is None else size.within
+    within = (False if low > wide or high < 1 / wide else each.within) if size is None else size.within
     return _Line(f"{percent(each.level)}: {each.value:.3g} ({low:.3g}–{high:.3g})", each.value, low, high, within)
 
 
@@ -203,6 +204,7 @@ def _error_line(each: Effect) -> _Line:
         high = inf if each.high is None else each.high
         return _Line(f"bias: {value:.2g} ({low:.2g}–{high:.2g})", value, low, high, each.within)
     name = f"{each.topic}, bias" if each.kind == "bias" else each.topic
+    low = low if each.p is None or each.p <= SIGNIFICANT else 0.0
     least = f"at least {low:.2g}" if low > 0 else "none shown"
     return _Line(f"{name}: {least}", max(value, 0.0), max(low, 0.0), max(value, 0.0), each.within)
 

@@ -94,15 +94,30 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
         lines += (("cause", Cell(text, "strong")) for text in cause_texts(conclusion))
     lines += _limits_lines(report, conclusion) if conclusion.on is None else _new_lines(conclusion.on, report)
     after = document.terms(conclusion)
-    if wrong and not conclusion.outputs and (leading := _leading(wrong[0], conclusion)):
-        after = f": {leading}"
+    if wrong and not conclusion.outputs:
+        leading = _leading_region(report, conclusion) or _leading(wrong[0], conclusion)
+        after = f": {leading}" if leading else after
     if conclusion.on is not None and conclusion.on.answer == "no" != conclusion.answer:
         after += "; new inputs: NO"
     told = document.answer_cell(conclusion, after)
     undo = tuple(each.command for each in conclusion.causes[:1] if each.command)
     further = [each for each in conclusion.next if not (undo and MEND in undo[0] and MEND in each)]
     commands = (*undo, *further)[: None if conclusion.on is None else COMMANDS]
-    return Answer(document.QUESTION, told, tuple(lines), commands, lined=True)
+    undoes = bool(undo) and MEND not in undo[0]
+    return Answer(document.QUESTION, told, tuple(lines), commands, undoes, lined=True)
+
+
+def _leading_region(report: Report, conclusion: Answered) -> str:
+    """Return the worst region with its factor, if that of the other rows is within the tolerance; else empty."""
+    region, limit = report.region, 1 + (conclusion.tolerance or 0.0)
+    if region is None or region.level is None or region.value is None or region.low is None or region.high is None:
+        return ""
+    low, high = region.other_low, region.other_high
+    is_beyond = region.low > limit or region.high < 1 / limit
+    if not is_beyond or low is None or high is None or low < 1 / limit or high > limit:
+        return ""
+    size = factor((region.value, region.low, region.high))
+    return f"{region.direction.replace('-', ' ')} where {region.where}, {size}"
 
 
 def _leading(effect: Effect, conclusion: Answered) -> str:
@@ -169,7 +184,8 @@ def _lines(effect: Effect, report: Report, conclusion: Conclusion) -> Iterator[t
         yield topic, Cell(_with_bar(number, _scaled(effect, tolerance), words), strength)
     elif effect.kind == "scale" and not any(_is_shown(each) for each in conclusion.effects if each.topic == topic):
         is_judged = effect.p is not None or (effect.low or 0.0) <= 0
-        yield topic, Cell("no error shown" if is_judged else "not judged: no p-value", "none")
+        text = "no error shown" if topic != "inputs" or report.region is None else "an error in one region is shown"
+        yield topic, Cell(text if is_judged else "not judged: no p-value", "none")
 
 
 def _is_shown(effect: Effect) -> bool:

@@ -148,17 +148,22 @@ def _answer(block: blocks.Answer, width: int) -> Iterator[RenderableType]:
     yield Group(question, effects)
     if block.commands:
         yield _lines(
-            (safe_text(line, "dim") for command in block.commands for line in _command_lines(command, width)),
+            (
+                safe_text(line, "dim")
+                for place, command in enumerate(block.commands)
+                for line in _command_lines(command, width, undoes=block.undoes and not place)
+            ),
             no_wrap=True,
         )
 
 
-def _command_lines(command: str, width: int) -> Iterator[str]:
+def _command_lines(command: str, width: int, *, undoes: bool) -> Iterator[str]:
     """Yield what a command is for, in a word, and the command, which a shell takes as it is, also on several lines."""
     if command.startswith("python "):
         yield from _code_lines(f"  {'undo':<8} {command}", width)
         return
-    line = f"  {PURPOSES.get(command.split()[1], 'look'):<8} calcheck"
+    purpose = "undo" if undoes else PURPOSES.get(command.split()[1], "look")
+    line = f"  {purpose:<8} calcheck"
     for word in command.split(" ")[1:]:
         if len(line) + len(word) + len(" \\ ") > width and line.strip():
             yield f"{line} \\"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -196,7 +197,7 @@ def _lines(*columns: AnyArray) -> Iterator[tuple[Any, ...]]:
 def bin_warnings(bins: Binning, sums: Mapping[str, Values]) -> tuple[Message, ...]:
     """Return warnings about bins with few rows, or with shared rows, and about targets at limits of intervals."""
     least = float(sums["rows"].min())
-    few = f"{least:.4g} rows per bin are few, {FEW_ROWS} or more are better: {bins.remedy}"
+    few = f"{math.floor(10 * least) / 10:g} rows per bin are few, {FEW_ROWS} or more are better: {bins.remedy}"
     tied = f"bins share tied rows and therefore repeat each other: {bins.remedy}"
     found = {
         Message("few-rows-per-bin", few): least < FEW_ROWS,

@@ -62,9 +62,11 @@ def slices_screen(report: Report) -> Iterator[document.Block]:
     if (found := report.conclusion) is not None:
         after = _leading(report, found, ranked)
         told = [each for each in found.effects if not any(each.text.startswith(f"{name} (") for name, _ in ranked)]
-        effects = tuple((each.topic, document.Cell(each.text)) for each in told)
+        effects = [(str(each.topic), document.Cell(each.text)) for each in told]
+        if is_search(report):
+            effects.append(("searched", document.Cell(", ".join(map(str, report.settings["columns"])), "none")))
         question = REGIONS_QUESTION if is_search(report) else GROUPS_QUESTION
-        yield document.Answer(question, document.answer_cell(found, after), effects, found.next)
+        yield document.Answer(question, document.answer_cell(found, after), tuple(effects), found.next)
     rows = tuple(_ranked_row(label, own, tolerance) for label, own in ranked)
     columns = (
         document.Column("region" if is_search(report) else "group"),
