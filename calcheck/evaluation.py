@@ -584,7 +584,9 @@ def _simulate_alone(computed: Fitted, simulation: NullSimulator, run: Run) -> No
         found = metric.null_distribution(computed.fit, data_sets, run)
         return [] if found is None else [found]
 
-    first = simulation.start() if metric.info.uses_kernels and not metric.info.conditional else simulation
+    info = metric.info
+    is_joint = info.uses_kernels and not (info.conditional or info.permutes_samples)
+    first = simulation.start() if is_joint else simulation
     null = metric.null_distribution(computed.fit, first, run)
     if null is None:
         return
