@@ -18,7 +18,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics._weights import weighted_forms
 from calcheck.metrics.base import Metric
 from calcheck.options import TOLERANCE
-from calcheck.outputs import correlation, with_new_files
+from calcheck.outputs import correlation, require_other_file, with_new_files
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibration import methods as corrections
 from calcheck.recalibration.cross_validation import (
@@ -107,7 +107,9 @@ def _with_new_inputs(request: Request, source: SourceT) -> tuple[SourceT, Source
     if on is None:
         return source, None
     own = replace(source, inputs=True) if isinstance(source, FileSource) else source
-    return own, request.open_new(on, own).source
+    new = request.open_new(on, own).source
+    require_other_file(new.input_info().files, own.input_info().files)
+    return own, new
 
 
 def _export(report: Report, found: corrections.RecalibrationMap, source: Source, path: str) -> None:

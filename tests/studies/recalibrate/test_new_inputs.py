@@ -60,4 +60,5 @@ def test_a_correction_for_new_inputs_is_that_of_rows_like_them_and_needs_enough_
     assert factors[1] < 1.3
     refused = calcheck(*arguments, "--on", tmp_path / "corner.csv").refused()
     assert "no correction is fitted for new inputs (--on): not shown: " in refused
+    assert "the file of the tested rows" in calcheck(*arguments, "--on", tmp_path / "old.csv").refused()
     assert "also pass --inputs" in calcheck(*arguments[:-2], "--on", tmp_path / "new.csv").refused()
