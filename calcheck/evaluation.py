@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.core import __version__
 from calcheck.dependence.clusters import Clusters, find_clusters, noticed_dependence, order_warnings
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
@@ -109,8 +110,6 @@ class ReportRequest:
 
     def evaluate(self, source: Source, metrics: Sequence[Metric[Any]]) -> Evaluated:
         """Return the metrics, with a report that has no conclusion."""
-        from calcheck.core import __version__
-
         run, answer, at = self.run, self.answer, self.at
         names, errors = source.input_names(), source.measurement_errors()
         source = group_by_input(source, map(type, metrics))
@@ -231,12 +230,10 @@ class Answer:
     def fitted(
         self, source: Source, known: Sequence[Fitted], simulation: NullSimulator, run: Run, *, judged: bool
     ) -> Behind:
-        """Return the metrics behind the answer evaluated on the data; those that are known already are reused.
-
-        If nothing can be judged, only the likelihood is one: impossible targets are, however rows depend on each other.
-        """
+        """Return the metrics behind the answer evaluated on the data; those that are known already are reused."""
         others, run = {each.metric: each for each in known}, replace(run, curves=False)
         named = None if self.optional else self.groups
+        # targets are impossible however rows depend on each other, so the likelihood is always judged
         metrics = [each for each in self.metrics(source, run) if judged or each.info.name == "nll"]
         found = [others.get(each) or _fitted(each, source, None, simulation, run, None) for each in metrics]
         for metric, each in zip(metrics, found, strict=True):
