@@ -281,6 +281,13 @@ def test_pictures_of_causes_show_where_the_rows_differ():
     assert cause_picture(cause_of("heavy-tails"), rows_with("right")) is None
 
 
+@pytest.mark.slow
+def test_the_page_draws_the_cause(calcheck, tmp_path, monkeypatch):
+    name = written(tmp_path, rows_with("shifted-rows 1"), monkeypatch)
+    assert calcheck("report", name, "-o", "page.html", *FEW[:3]).code == 0
+    assert "Plausible cause: targets are 1 row below their predictions" in (tmp_path / "page.html").read_text()
+
+
 def cause_of(name, text=""):
     return Cause(cause=name, text=text, command="", explained=1.0)
 
