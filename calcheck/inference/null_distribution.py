@@ -48,7 +48,9 @@ REPLICATES = 199  # Default number of replicates
 FEW_REPLICATES = 39  # Default for streaming and for distributions on disk; sufficient for a two-sided test at 5 %
 REPLICATES_OF_MANY = 59  # Default for very many rows
 MAX_REPLICATES = 9_999  # Maximum while a verdict is open; the standard error of p = 0.05 is then 0.002
-BLOCK_ROWS = 1 << 15  # Rows of replicates whose metrics are computed together, which fit in the processor cache
+BLOCK_ROWS = (
+    1 << 15
+)  # Rows or draws of replicates whose metrics are computed together, which fit in the processor cache
 MAX_DRAWS = 50_000_000  # Maximum number of targets drawn for all replicates together
 COSTLY_TIMES = 4  # Maximum ratio of final to initial replicates, if each needs matrix products
 MULTIPLIERS = 9_999  # Number of draws; the standard error of p = 0.05 is 0.002
@@ -237,11 +239,12 @@ def simulate_null(computed: Sequence[Computed], simulation: NullSimulator, run: 
 def replicate_values(
     computed: Sequence[Computed], simulation: NullSimulator, run: Run, stage: str
 ) -> list[NullDistribution]:
-    """Return the null distributions of metrics from replicates, one replicate at a time."""
+    """Return the null distributions of metrics from replicates, which are drawn and evaluated in blocks."""
     quiet, data, blocks = run.quiet(), InMemory(simulation.rows), list[list[Values]]()
+    size = len(simulation.rows) * (simulation.rows.distributions().n_draws or 1)  # a replicate may have its own draws
     with np.errstate(all="ignore"):
         replicates = iter(simulation)
-        while block := list(islice(replicates, max(1, BLOCK_ROWS // len(simulation.rows)))):
+        while block := list(islice(replicates, max(1, BLOCK_ROWS // size))):
             sources, stacked = [InMemory(rows) for rows in block], _stacked(block, simulation.rows)
             blocks.append([_block_values(each, sources, stacked, quiet) for each in computed])
             run.progress(stage, sum(len(line[0]) for line in blocks) / len(simulation))
