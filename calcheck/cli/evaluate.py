@@ -109,14 +109,14 @@ def _report(files: list[str], **given: Any) -> None:
     if given["output"] and given["output"] not in inputs_and_outputs.STDOUT:
         sys.stderr.write(f"wrote {given['output']}\n")
         for report in reports:
+            outcomes = {"violated": report.violated("fail"), "not judged": report.unjudged("fail")}
+            sys.stderr.writelines(
+                f"{word} {each.rule}: {each.message}\n" for word in outcomes for each in outcomes[word]
+            )
             commands = () if given["inputs"] or report.conclusion is None else report.conclusion.next
             tests = (each for each in commands if " --inputs " in each and each.startswith("calcheck evaluate "))
             sys.stderr.writelines(
                 f"inputs were not tested: {each.replace('evaluate', 'report', 1)}\n" for each in tests
-            )
-            outcomes = {"violated": report.violated("fail"), "not judged": report.unjudged("fail")}
-            sys.stderr.writelines(
-                f"{word} {each.rule}: {each.message}\n" for word in outcomes for each in outcomes[word]
             )
     _end(reports, given)
 

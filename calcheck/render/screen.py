@@ -94,6 +94,10 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
         lines += (("cause", Cell(text, "strong")) for text in cause_texts(conclusion))
     lines += _limits_lines(report, conclusion) if conclusion.on is None else _new_lines(conclusion.on, report)
     after = document.terms(conclusion)
+    named = report.settings.get("dependence") or {}
+    if conclusion.rows_needed is not None and "cluster" in named:
+        count = float(f"{conclusion.rows_needed * named['clusters'] / report.input.n:.2g}")
+        after = after.replace(" rows would", f" rows of {count:,.0f} values of {named['cluster']!r} would")
     if wrong and not conclusion.outputs:
         leading = _leading_region(report, conclusion) or _leading(wrong[0], conclusion)
         after = f": {leading}" if leading else after

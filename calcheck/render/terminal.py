@@ -97,6 +97,9 @@ def _fitting(block: blocks.Block, width: int, room: int) -> list[str]:
     cut = lines[: room - 1]
     while cut and (cut[-1].endswith(" \\") or not cut[-1]):  # a command that goes on
         cut.pop()
+    if isinstance(block, blocks.Notes):  # whole notes
+        whole = next((place for place in range(len(cut), 0, -1) if lines[place].startswith("note ")), len(cut))
+        cut = cut[:whole]
     return [*cut, "… more: --table"]
 
 

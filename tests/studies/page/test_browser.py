@@ -231,7 +231,8 @@ def test_the_first_screen_has_the_answer_its_picture_where_and_what_to_do(page, 
     assert all(box["y"] + box["height"] <= 800 for box in boxes)
     assert boxes[0]["height"] > 30
     assert re.match(
-        r"NO: (off by ≥ \d+ %|too narrow, ×[\d.]+ \()", shown.locator("#answer .answer span").first.inner_text()
+        r"NO: (off by ≥ \d+ %|too narrow( where a>\S+)?, ×[\d.]+ \()",
+        shown.locator("#answer .answer span").first.inner_text(),
     )
     assert boxes[0]["y"] < boxes[1]["y"]
     assert shown.locator("#answer dt").first.inner_text() == "where"

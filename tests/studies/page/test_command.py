@@ -33,7 +33,9 @@ def page(calcheck, tmp_path):
     def written(*arguments, options=FAST):
         path = tmp_path / "page.html"
         ended = calcheck("report", *arguments, *options, "-o", path)
-        assert (ended.code, ended.out, ended.err) == (0, "", f"wrote {path}\n")
+        wrote, *hints = ended.err.splitlines()
+        assert (ended.code, ended.out, wrote) == (0, "", f"wrote {path}")
+        assert all(each.startswith("inputs were not tested: calcheck report ") for each in hints)
         return path.read_text(encoding="utf-8")
 
     return written
@@ -113,7 +115,8 @@ def test_the_page_does_not_replace_its_input(calcheck, preds):
 def test_the_page_has_a_name_by_default(calcheck, preds, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ended = calcheck("report", preds, *FAST)
-    assert (ended.code, ended.out, ended.err) == (0, "", "wrote report.html\n")
+    assert (ended.code, ended.out, ended.err.splitlines()[0]) == (0, "", "wrote report.html")
+    assert ended.err.splitlines()[1].startswith("inputs were not tested: calcheck report ")
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     ended = calcheck("report", preds, *FAST, "-o", "-")
     assert (ended.out[:15], ended.err) == ("<!DOCTYPE html>", "")
