@@ -318,7 +318,7 @@ def run_dependent(options):
         with ProcessPoolExecutor(options.workers) as pool:
             found = pool.map(partial(dependent_set, kind, groups, 600 // groups), range(options.sets))
             stated = [each for each in found if each is not None]
-        held = [round(each, 3) for each in np.mean(stated, axis=0)] if stated else "nothing"
+        held = np.mean(stated, axis=0).round(3).tolist() if stated else "nothing"
         print(f"{groups} values of --{kind}: {len(stated)} of {options.sets} sets state it, held {held}", flush=True)
 
 
