@@ -29,7 +29,7 @@ def option(  # noqa: PLR0913 - keywords
     off: tuple[str, str] | None = None,
     common: bool = False,
 ) -> Any:
-    """Return a field that declares an option; ``off`` is a flag for 0, and its help: ``--no-null``."""
+    """Return a field that declares an option; ``short`` is a further flag; ``off`` is a flag for 0, with its help."""
     metadata = {"help": text, "metavar": metavar, "short": short, "by_hand": by_hand, "repeated": repeated}
     metadata["common"] = common
     return field(default=default, metadata={**metadata, "choices": choices, "off": off})

@@ -88,6 +88,8 @@ class InteractivePicture:
         drawing.require_image(name)
         write_bytes(name, drawing.draw(self.picture, name))
 
+    savefig = save  # as of figures of matplotlib
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002 - of notebooks
         """Return the picture as SVG, and as a specification that notebooks may draw themselves."""
         specification = vega_lite(self.picture)

@@ -72,7 +72,7 @@ class Base:
             if not differences and self.is_answered:
                 stored = evaluated(self.predictions) if self.report is None and self.predictions else self.report
                 if stored is not None:
-                    why = re.split(r"\. (?=[A-Z])", unpaired)[0]
+                    why = re.split(r"\. (?=[A-Z])| \(row ", unpaired)[0]
                     sys.stderr.write(f"calcheck: other rows, so answers and scores are compared: {why}\n")
                     return compare_other_rows(report, stored, self.name, unpaired, strict=strict)
             allowed = NotWorse(allowed, run.confidence, differences, unpaired)

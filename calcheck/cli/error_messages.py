@@ -11,7 +11,7 @@ import typer
 from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 
 BEFORE_COMMAND = ("--config", "--no-config")
-SYNONYMS = {"--baseline": "--against", "--reference": "--against", "--new": "--to"}  # Flags of other tools
+SYNONYMS = {"--reference": "--against", "--new": "--to"}  # Flags of other tools
 LISTS = frozenset(
     {
         *("--target", "--mean", "--std", "--var", "--log-std", "--log-var", "--samples", "--quantiles"),

@@ -324,15 +324,14 @@ def _evaluated(
 def _without_level(source: FileSource, held: tuple[int, int], given: dict[str, Any]) -> Report:
     """Return the report of intervals whose level is not known: how many targets they hold, and the question for it."""
     from calcheck.core import __version__
-    from calcheck.io.interval_columns import held_text, named_pairs, usual_level
+    from calcheck.io.interval_columns import held_text, named_pairs
     from calcheck.reports.conclusion import Conclusion, Effect
 
-    level = usual_level(*held)
     with source.error_names():
         told = Effect(topic="size", text=f"not judged: {held_text(named_pairs(source.columns.free)[0], held)}")
-        commands = evaluate_commands(source.name, given, ["--level", f"{level:g}"])
+        commands = evaluate_commands(source.name, given, ["--level", "LEVEL"])
         answer = Conclusion(answer="not-shown", effects=(told,), next=commands)
-        read = source.at_level(level).input_info()
+        read = source.at_level(0.9).input_info()
         columns = {role: name for role, name in read.columns.items() if role != "levels"}
         info = replace(read, predictive="intervals", columns=columns, options=())
     return Report(calcheck=__version__, input=info, settings={}, results=(), conclusion=answer)

@@ -170,13 +170,13 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
         worst = [("cce", ["--worst", "5"])] if "cce" in computed else []
         yield from [("slices", list[str]())] if searched else worst
     yield from _when(conclusion)
-    known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
-    yield from ((name, []) for name in known[:1])
-    if (faults or "inputs" in wrong) and not _is_undone(conclusion) and _shows_a_scale(report, source):
-        yield "recalibrate", []
     if inputs_effect is not None and inputs_effect.value is None and not report.input.layout:
         inputs = _inputs(source)
         yield from [("evaluate", inputs)] if inputs else [("slices", list[str]())] if searched else []
+    if (faults or "inputs" in wrong) and not _is_undone(conclusion) and _shows_a_scale(report, source):
+        yield "recalibrate", []
+    known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
+    yield from ((name, []) for name in known[:1])
     yield from _time_suggestions(report, source)
     if conclusion.answer == "yes" or (conclusion.answer == "not-shown" and "time" in effects):
         yield ("check", new) if conclusion.answer == "yes" else ("monitor", [])

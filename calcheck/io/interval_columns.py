@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from calcheck.core import sc
-from calcheck.core.text import percent
 from calcheck.errors import DataError, OptionError
 from calcheck.io.column_names import MEANS, ColumnOptions
 from calcheck.io.column_roles import IntervalsRole
@@ -34,7 +33,6 @@ DEFAULTS = {
     ".pred": ("tidymodels", 0.95),
 }  # The tool that writes limits whose names begin so, and the level that it writes unless told otherwise
 TAIL = 0.025  # Beyond each limit of the share that is held
-USUAL = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
@@ -112,9 +110,8 @@ def missing_level(columns: ColumnIndex, name: str, held: tuple[int, int] | None)
     pairs = [pair for pair in named_pairs(columns.free) if pair.level is None]
     if not pairs:
         return ""
-    level = 0.9 if held is None else usual_level(*held)
-    command = f", as in calcheck {shlex.quote(name)} --level {level:g}" if name else ""
-    return f"{held_text(pairs[0], held)}. If it is {percent(level)}, pass --level {level:g}{command}"
+    command = f"calcheck {shlex.quote(name)} --level 0.9" if name else "--level 0.9"
+    return f"{held_text(pairs[0], held)}. Pass the level that was promised, as in {command}"
 
 
 def held_text(pair: Pair, held: tuple[int, int] | None) -> str:
@@ -130,15 +127,6 @@ def held_text(pair: Pair, held: tuple[int, int] | None) -> str:
         high = sc.betaincinv(inside + 1, n - inside, 1 - TAIL) if inside < n else 1.0
         found = f"{100 * inside / n:.0f} % ({100 * low:.0f} to {100 * high:.0f} %) of {n:,} targets"
     return f"columns {pair.lower!r} and {pair.upper!r} hold {found}; their level is not given"
-
-
-def usual_level(inside: int, n: int) -> float:
-    """Return the usual level that is nearest to the share of targets inside intervals.
-
-    >>> usual_level(79, 100)
-    0.8
-    """
-    return min(USUAL, key=lambda level: abs(level - inside / n))
 
 
 def possible_limits(columns: ColumnIndex, name: str) -> str:

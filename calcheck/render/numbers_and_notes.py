@@ -208,5 +208,5 @@ def cause_texts(conclusion: Answered, *, whole: bool = False) -> list[str]:
     """Return plausible causes: one text with the first two, or one of each with its command."""
     found = [f"{each.text}: explains {percent(round(each.explained, 2))}" for each in conclusion.causes]
     undo = [f". Undo: {each.command}" * bool(each.command) for each in conclusion.causes]
-    told = [text + end for text, end in zip(found, undo, strict=True)] if whole else [" or ".join(found[:2])]
+    told = [text + end for text, end in zip(found, undo, strict=True)] if whole else [", or ".join(found[:2])]
     return [text for text in told if text]

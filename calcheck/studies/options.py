@@ -313,6 +313,7 @@ class AgainstOptions(NotNegative):
         "report (--format json, or a page of calcheck report), whose metrics are computed again with the stored "
         "options: fail if a value changed by more than the tolerance.",
         metavar="BASE",
+        short="--baseline",
         common=True,
     )
     no_worse: bool = option(

@@ -79,9 +79,9 @@ def folder(tmp_path_factory):
         ("negative.csv", "std must be positive, but 40 of 40 rows are not (rows 0, 1, 2, …, counted from 0)"),
         ("zero.csv", "1 of 40 rows is not (row 3, counted from 0). Pass --min-std X to raise them to X"),
         ("gap.csv", "(row 7, counted from 0). Correct these values, or pass --nan-policy omit to drop these rows"),
-        ("check intervals.csv", "pass --level 0.8, as in calcheck intervals.csv --level 0.8"),
+        ("check intervals.csv", "Pass the level that was promised, as in calcheck intervals.csv --level 0.9"),
         ("recalibrate preds.csv prices.csv", "calcheck recalibrate preds.csv --to prices.csv -o MENDED.parquet"),
-        ("check preds.csv --baseline prices.csv", "Did you mean --against?"),
+        ("check preds.csv --reference prices.csv", "Did you mean --against?"),
         (
             "limits.csv",
             "if of 90 % of the targets, calcheck limits.csv --lower 'conf_low' --upper 'conf_high' --level 0.9",

@@ -43,7 +43,7 @@ def test_pairs_of_limits_are_found_by_name_and_need_their_level(tmp_path, lower,
     path = file(tmp_path, pair(lower, upper))
     message = refused(path)
     assert f"columns '{lower}' and '{upper}' hold 67 % (9 to 99 %) of 3 targets; their level is not given" in message
-    assert "If it is 68 %, pass --level 0.68" in message
+    assert "Pass the level that was promised, as in" in message
     predictive = read(path, level=(0.9,)).predictions().predictive
     assert_array_equal(predictive.levels, [0.9])
     assert_array_equal(np.concatenate([predictive.lower, predictive.upper], axis=1), np.transpose([LOW, HIGH]))
