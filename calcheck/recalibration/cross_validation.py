@@ -278,21 +278,10 @@ class CrossValidation:
         """Return the difference of two scores of the same rows, with the p-value that it is below 0."""
         from scipy.stats import t
 
-        mean, error, freedom = self._mean(scores - others)
+        mean, error, freedom = _mean(scores - others, self._weights, self.clusters)
         if error == 0:
             return Comparison(mean, 0.0, 1.0 if mean >= 0 else 0.0)
         return Comparison(mean, error, float(t.cdf(mean / error, freedom)))
-
-    def _mean(self, differences: Values) -> tuple[float, float, float]:
-        """Return the mean of differences (n,), its standard error, and the degrees of freedom of that."""
-        n = len(differences)
-        weights = np.ones(n) if self._weights is None else self._weights
-        total, mean = float(weights.sum()), float(np.average(differences, weights=weights))
-        away = weights * (differences - mean)
-        if self.clusters is None:
-            return mean, math.sqrt(float(away @ away) * n / (n - 1)) / total, effective_count(weights) - 1
-        squares = float(np.sum(self.clusters.sums(away) ** 2))
-        return mean, math.sqrt(self.clusters.variance_factor * squares) / total, self.clusters.degrees_of_freedom
 
     def choose(self, found: Sequence[Candidate], form: Form | None = None) -> Candidate:
         """Return the least free method that is worse than the best by at most one standard error, or half of it.
@@ -373,3 +362,15 @@ def cross_validate(
             progress("methods", done / len(methods))
         found.append(validation.candidate(method))
     return validation, found
+
+
+def _mean(differences: Values, weights: Values | None, clusters: Clusters | None) -> tuple[float, float, float]:
+    """Return the mean of differences (n,), its standard error, and the degrees of freedom of that."""
+    n = len(differences)
+    weights = np.ones(n) if weights is None else weights
+    total, mean = float(weights.sum()), float(np.average(differences, weights=weights))
+    away = weights * (differences - mean)
+    if clusters is None:
+        return mean, math.sqrt(float(away @ away) * n / (n - 1)) / total, effective_count(weights) - 1
+    squares = float(np.sum(clusters.sums(away) ** 2))
+    return mean, math.sqrt(clusters.variance_factor * squares) / total, clusters.degrees_of_freedom

@@ -13,10 +13,11 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import statistic_of
 from calcheck.metrics import METRICS
-from calcheck.metrics._weights import effective_count, has_weighted_form, weighted
+from calcheck.metrics._weights import has_weighted_form, weighted
 from calcheck.models.alignment import Model
 from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions
+from calcheck.statistics.groups import effective_count
 from tests.helpers.families import calibrated
 from tests.helpers.shorthand import rows_of
 from tests.helpers.simulations import band, sets

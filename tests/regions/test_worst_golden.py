@@ -189,7 +189,7 @@ def test_quantiles_have_a_worst_region_and_intervals_have_none():
     x, n = inputs(1), 600
     there = x[:, 0] > 0.6
     y = np.random.default_rng(3).normal(size=n) * np.where(there, 2, 1)
-    rows = Predictions(y=y, predictive=Quantiles(LEVELS, np.tile(norm.ppf(LEVELS), (n, 1))), x=x)
+    rows = Predictions(y=y, predictive=Quantiles(LEVELS, np.tile(norm.ppf(LEVELS), (n, 1))), x=x, has_embedding=False)
     found = searched(rows)
     assert found is not None
     assert found.direction == "too-narrow"
