@@ -119,6 +119,7 @@ def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Se
     if not failed.slice["filter"] and "score" in failed.slice:  # a region that no filter states
         return (f"{shlex.join(['calcheck', 'slices', file, *_given_options('slices', given)])} --pointwise rows.csv",)
     mends = bool(columns) or "score" in failed.slice  # Regions of a search: the columns that matter are found
+    mends &= report.conclusion is None or report.conclusion.answer != "yes"
     return (f"{evaluate} {failed.slice['filter']}".strip(), *([shlex.join(recalibrate)] if mends else []))
 
 

@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Points, Rule
-from calcheck.conclusion.effects import are_beyond
+from calcheck.conclusion.effects import are_beyond, are_within
+from calcheck.core.text import percent
 from calcheck.render import document, screen
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
 from calcheck.render.metric_pictures import CLEAR, numbers, outline
@@ -133,6 +134,8 @@ def _ranked_row(label: str, own: dict[str, Result], tolerance: float) -> tuple[d
     directions = [str(each.direction).replace("-", " ") for each in own.values() if each.verdict == "fail"]
     verdict = next(iter(own.values())).verdict if not directions else "fail"
     cause = _explanation(own)
+    if directions and are_within(own, tolerance):
+        directions, verdict = [f"within {percent(tolerance)}"], "pass"
     told = (f"as {ALL}" if cause == ALL else f"explained by {cause}") if cause else next(iter(directions), verdict)
     rows = f"{own['width-factor'].slice['rows']:,}"
     return (*document.row_of(label, rows, number, bar.replace(" ", "·")), document.Cell(told, verdict))
