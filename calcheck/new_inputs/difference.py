@@ -1,22 +1,19 @@
-"""How new rows differ from the tested ones: which lie beyond these, and whether and where inputs differ."""
+"""Whether the inputs of new rows differ from those of the tested ones, and in which columns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from calcheck.core import sc
-from calcheck.core.lazy_inputs import Categories, Inputs
+from calcheck.core.lazy_inputs import Inputs
 from calcheck.execution.run import RandomStream, Run
-from calcheck.inference.intervals import clopper_pearson
 from calcheck.inference.p_values_and_verdicts import holm
 from calcheck.kernels.bandwidths import Scaling, sample_inputs
 from calcheck.kernels.kernel_functions import Rbf
 from calcheck.mmd.two_samples import PooledGram
-from calcheck.new_inputs.positions import ROUNDING, Neighborhood, median_gamma, parts_of
-from calcheck.reports.conclusion import ColumnDifference, InputsDiffer, RowsBeyond
-from calcheck.typing import Floats, Indices, Mask, Values
+from calcheck.new_inputs.positions import median_gamma
+from calcheck.reports.conclusion import ColumnDifference, InputsDiffer
+from calcheck.typing import Floats, Values
 
 COMPARED = 1_000  # Most rows of each sample that are compared by all their inputs
 SORTED = 100_000  # Most rows of each sample whose columns are compared
@@ -67,114 +64,3 @@ def distance_of_samples(first: Values, second: Values) -> tuple[float, float]:
     shares = [np.searchsorted(np.sort(each), values, side="right") / len(each) for each in (first, second)]
     distance = float(np.abs(shares[0] - shares[1]).max())
     return distance, float(sc.kolmogorov(distance * np.sqrt(len(first) * len(second) / len(values))))
-
-
-RATE = 0.05  # Expected share of named rows that are like the tested ones
-FAR, SURE = (
-    2.0,
-    0.01,
-)  # Least ratio to the largest distance of a tested row, and the chance that rows like them exceed it
-SPARSE, FEWEST = 0.01, 5  # Share of the tested rows whose places are so sparse that more new rows there are beyond
-CONFIDENCE = 0.9  # Of the interval of the share
-
-
-@dataclass(frozen=True, eq=False)
-class Beyond:
-    """The distances of new rows to tested ones, in comparison with those between tested rows.
-
-    Source of the p-values: Bates, Candès, Lei, Romano, Sesia (2023), "Testing for outliers with conformal p-values".
-    """
-
-    tested: Values  # (n,), distances of the tested rows to others, in ascending order
-    distance: Values  # (m,), distances of the new rows to tested ones
-    nearest: Indices  # (m,), the nearest tested row of each
-    untested: Mask | None = None  # (m,), which new rows have a category that no tested row has
-
-    @classmethod
-    def from_inputs(cls, near: Neighborhood, x: Inputs, categories: Sequence[Categories] = ()) -> "Beyond":
-        """Return the distances of new inputs (m, d) to tested ones, some of which state categories."""
-        other = [np.concatenate([each.other(block) for block in parts_of(x)]) for each in categories]
-        return cls(near.left_out, *near.distances(x), np.logical_or.reduce(other) if other else None)
-
-    @cached_property
-    def _farther(self) -> Indices:
-        """How many tested rows are at least as far from others as each new row, (m,)."""
-        found = len(self.tested) - np.searchsorted(self.tested, self.distance * (1 - ROUNDING))
-        return np.asarray(found if self.untested is None else np.where(self.untested, 0, found), dtype=np.intp)
-
-    @property
-    def p(self) -> Values:
-        """The conformal p-value of each new row, (m,): exact for rows like the tested ones."""
-        return np.asarray((1 + self._farther) / (1 + len(self.tested)))
-
-    @cached_property
-    def rows(self) -> Mask:
-        """Which new rows lie beyond, (m,): the most of which RATE are expected to be wrong, and those that are far."""
-        found = self._named() | (self.distance > self.far * self.tested[-1])
-        return np.asarray(found if self.untested is None else found | self.untested)
-
-    def _named(self) -> Mask:
-        """Return the most distant rows, as many as leave the expected share of wrong ones at RATE.
-
-        With r tested rows at least as far, (r + 1/2) / n of the new ones like them are expected, which are at most as
-        many as are not beyond (Storey, Taylor, Siegmund 2004). That so many are there must be significant too: their
-        number above the (r + 1)-th largest of n distances is beta-binomial. Only rows in sparse places are named: where
-        most distances of tested rows are equal, on a lattice, all others are larger.
-        """
-        n, m = len(self.tested), len(self.distance)
-        farther, number = np.sort(self._farther), np.arange(1, m + 1)
-        like = m * (1 - self._share[1])
-        enough = np.flatnonzero(((farther + 1 / 2) * like <= RATE * n * number) & (farther < self._sparse))
-        if not len(enough):
-            return np.zeros(m, dtype=bool)
-        r = int(farther[enough[-1]])
-        found = np.asarray(self._farther <= r)
-        chance = _beta_binomial_tail(int(found.sum()), m, r + 1, n - r)
-        return found if chance <= RATE / 2.0 ** (r + 1) else np.zeros(m, dtype=bool)
-
-    @property
-    def far(self) -> float:
-        """How many times the largest distance of a tested row is far: more if distances have a heavy tail.
-
-        Source of its exponent: Hill (1975), Annals of Statistics 3, 1163-1174.
-        """
-        n, top = len(self.tested), self.tested[-max(FEWEST, int(np.sqrt(len(self.tested)))) - 1 :]
-        if not top[0] > 0:
-            return FAR
-        tail = float(np.log(top[1:] / top[0]).mean()) if len(top) > 1 else 0.0
-        return max(FAR, float((len(self.distance) / n * (1 / SURE - 1)) ** tail))
-
-    def summary(self) -> RowsBeyond:
-        """Return the share of rows that lie beyond, with its interval."""
-        share, low, high = self._share
-        untested = 0 if self.untested is None else int(self.untested.sum())
-        return RowsBeyond(share=share, low=low, high=high, rows=int(self.rows.sum()), untested=untested)
-
-    @cached_property
-    def _share(self) -> tuple[float, float, float]:
-        """The share of rows that lie beyond, and its limits.
-
-        Source: Storey (2002), with the p-values up to SPARSE only: a shift among the tested inputs makes large ones
-        rarer too. The interval combines that of the share of new rows, and that of the share of all rows like the
-        tested ones beyond the distance that a rank of these has, which has a beta distribution (Zou, Donner 2008).
-        """
-        n, m, tail, rank = len(self.tested), len(self.distance), (1 - CONFIDENCE) / 2, self._sparse
-        count = int(np.count_nonzero(self._farther < rank))
-        least, most = clopper_pearson(count, m, CONFIDENCE)
-        fewer, more = (float(sc.betaincinv(rank, n + 1 - rank, each)) for each in (tail, 1 - tail))
-        found, like = count / m, rank / n
-        low, high = found - np.hypot(found - least, more - like), found + np.hypot(most - found, like - fewer)
-        share, low, high = (float(np.clip((each - like) / (1 - like), 0, 1)) for each in (found, low, high))
-        return share, low, high
-
-    @property
-    def _sparse(self) -> int:
-        """How many tested rows are in sparse places."""
-        return max(FEWEST, int(SPARSE * len(self.tested)))
-
-
-def _beta_binomial_tail(count: int, m: int, a: int, b: int) -> float:
-    """Return the probability of at least ``count`` of m, for a share that has the beta distribution (a, b)."""
-    k = np.arange(count, m + 1)
-    logs = sc.betaln(k + a, m - k + b) - sc.betaln(a, b) - sc.betaln(k + 1, m - k + 1) - np.log(m + 1)
-    return float(np.exp(sc.logsumexp(logs))) if len(k) else 0.0

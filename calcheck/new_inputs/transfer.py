@@ -14,9 +14,9 @@ from calcheck.dependence.clusters import find_clusters
 from calcheck.errors import CalcheckError, DataError
 from calcheck.execution.run import RandomStream, RowDependence, Run, one_blas_thread, replicate_seed
 from calcheck.kernels.bandwidths import Scaling
-from calcheck.new_inputs.difference import Beyond, compare_inputs
+from calcheck.new_inputs.difference import compare_inputs
 from calcheck.new_inputs.population import Factor, Outputs, Population, observed_bias, stated_levels
-from calcheck.new_inputs.positions import Neighborhood, parts_of, scale_inputs
+from calcheck.new_inputs.positions import Beyond, Neighborhood, parts_of, scale_inputs
 from calcheck.new_inputs.weights import choose_labels
 from calcheck.predictions import Predictions, concat, row_sample
 from calcheck.reports.conclusion import Effect, InputsDiffer, NewInputs, WidthFactor

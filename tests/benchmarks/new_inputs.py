@@ -43,9 +43,8 @@ from scipy.special import ndtr, ndtri
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.execution.run import RowDependence, Run, one_blas_thread
-from calcheck.new_inputs.difference import Beyond
 from calcheck.new_inputs.population import Factor
-from calcheck.new_inputs.positions import Neighborhood, scale_inputs
+from calcheck.new_inputs.positions import Beyond, Neighborhood, scale_inputs
 from calcheck.new_inputs.transfer import transfer
 from calcheck.predictions import Predictions
 

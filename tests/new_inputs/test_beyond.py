@@ -5,8 +5,7 @@ import pytest
 
 from calcheck.core.lazy_inputs import Categories
 from calcheck.new_inputs import positions
-from calcheck.new_inputs.difference import Beyond
-from calcheck.new_inputs.positions import Neighborhood, scale_inputs
+from calcheck.new_inputs.positions import Beyond, Neighborhood, scale_inputs
 from calcheck.predictions import Predictions
 
 
