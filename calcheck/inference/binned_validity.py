@@ -13,10 +13,9 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.errors import DataError
-from calcheck.inference.bootstrap import Replicates, Statistic, check_replicates
+from calcheck.inference.bootstrap import RESAMPLES, Replicates, Statistic, check_replicates
 from calcheck.inference.intervals import (
     MIN_EFFECTIVE_ROWS,
-    RESAMPLES,
     SMALL_ACCELERATION,
     Bca,
     Moments,

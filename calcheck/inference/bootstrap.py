@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.result_details import Bootstrap
     from calcheck.typing import Indices, Values
 
+RESAMPLES, MAX_RESAMPLES = 10_000, 100_000  # Default and maximum number of resamples
 BLOCK_DRAWS = 1 << 21  # Row draws per block of resamples: 16 MiB of weights share one pass over the columns
 BLOCK_DRAWS_IN_GROUPS = 1 << 18  # The same for grouped terms, which read the weights repeatedly: 2 MiB fit the cache
 SIZE = "size of the cluster"

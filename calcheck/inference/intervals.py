@@ -13,7 +13,15 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.distributions.special import normal_cdf, normal_quantile
 from calcheck.errors import Message
-from calcheck.inference.bootstrap import Replicates, Statistic, check_replicates, resampled_statistic, statistic_of
+from calcheck.inference.bootstrap import (
+    MAX_RESAMPLES,
+    RESAMPLES,
+    Replicates,
+    Statistic,
+    check_replicates,
+    resampled_statistic,
+    statistic_of,
+)
 from calcheck.inference.metric_protocol import (
     Computed,
     HasLimits,
@@ -252,7 +260,6 @@ def zeta_error(replicates: Values, estimate: float, reference: float, accelerati
     return float(np.std(known, ddof=1) / np.sqrt(BATCHES)) if len(known) > BATCHES / 2 else float("nan")
 
 
-RESAMPLES, MAX_RESAMPLES = 10_000, 100_000  # Default and maximum number of resamples
 SMALL_ACCELERATION = 0.02  # Maximum |a| for ABC limits
 MODERATE_SHIFT = 0.5  # Maximum |a w| for ABC limits of clusters, at the normal quantile w
 PERCENTILE_RESAMPLES, MIN_RESAMPLES, PERCENTILE_DRAWS = 1_000, 200, 20_000_000  # For percentile intervals: no verdicts

@@ -214,7 +214,7 @@ def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None
         return _without_p(inferred, str(error))
     centered = terms - terms.mean()
     replicates = resampling.Replicates([_studentized(centered)], run, stage=f"{metric.info.name}: resamples")
-    replicates.draw(run.resamples or intervals.RESAMPLES)
+    replicates.draw(run.resamples or resampling.RESAMPLES)
     return replace(inferred, p_value=_p_of_ratio(replicates.values[0], float(terms.sum()) / 2, centered))
 
 
@@ -250,7 +250,7 @@ def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[In
     if plain:
         contrasts = [each for found in plain.values() for each in found]
         together = resampling.Replicates([statistic for each in contrasts for statistic in each.statistics], run)
-        together.draw(run.resamples or intervals.RESAMPLES)
+        together.draw(run.resamples or resampling.RESAMPLES)
         for each, values in zip(contrasts, np.split(together.values, len(contrasts)), strict=True):
             each.replicates = values
     inferred = [

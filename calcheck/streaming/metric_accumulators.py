@@ -16,7 +16,7 @@ from calcheck.errors import Message
 from calcheck.execution.run import RandomStream, Run, hash_key, reduce_batches
 from calcheck.inference import intervals
 from calcheck.inference.binned_validity import share_of_valid_bins
-from calcheck.inference.bootstrap import check_replicates
+from calcheck.inference.bootstrap import RESAMPLES, check_replicates
 from calcheck.inference.metric_protocol import (
     Basis,
     HasNullStatistic,
@@ -121,7 +121,7 @@ def _normal_draws(metric: InferableMetric, sums: MomentSums, run: Run) -> Values
     products = np.zeros((len(line), len(line))) if sums.products is None else sums.products
     values, vectors = np.linalg.eigh(products / ((n - 1) * n))
     root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T  # The symmetric root is insensitive to rounding
-    normal = run.rng(RandomStream.RESAMPLES).standard_normal((run.resamples or intervals.RESAMPLES, len(line)))
+    normal = run.rng(RandomStream.RESAMPLES).standard_normal((run.resamples or RESAMPLES, len(line)))
     means = _means(sums, line + normal @ root)
     with np.errstate(all="ignore"):  # Undefined draws are counted later
         return np.asarray(metric.value(means.with_values(sums.fixed)), dtype=np.float64)
