@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,6 +101,40 @@ def degrees_of_freedom(members: Values | Indices) -> Values:
 def t_scales(uniform: Values, freedom: Values | float) -> Values:
     """Return factors that turn normal noise into Student's t, given levels of their distribution, and its freedom."""
     return np.asarray(np.sqrt(freedom / sc.chdtri(freedom, uniform)))
+
+
+class WeightedMean(NamedTuple):
+    """A mean over rows, with its standard error and the degrees of freedom of that."""
+
+    value: float
+    error: float
+    freedom: float
+
+    def limits(self, tail: float) -> tuple[float, float]:
+        """Return the limits, each of which is wrong with a probability of ``tail``."""
+        reach = float(sc.stdtrit(self.freedom, 1 - tail)) * self.error
+        return self.value - reach, self.value + reach
+
+    def p_value(self, reference: float) -> float:
+        """Return the two-sided p-value of the hypothesis that the expected value is ``reference``."""
+        distance = abs(self.value - reference)
+        return float(2 * sc.stdtr(self.freedom, -distance / self.error)) if self.error > 0 else float(distance == 0)
+
+
+def weighted_mean(
+    values: Values, weights: Values | None, clusters: Clusters | None, added: float = 0.0
+) -> WeightedMean:
+    """Return the mean of values (n,) and its standard error; the sum of squared deviations has ``added`` more."""
+    w = np.ones(len(values)) if weights is None else weights
+    total, n = float(w.sum()), len(values)
+    mean = float(values @ w) / total
+    away = w * (values - mean)
+    if clusters is None:
+        squares, freedom = float(away @ away) * n / max(n - 1, 1), total**2 / float(w @ w) - 1
+    else:
+        squares = clusters.variance_factor * float((clusters.sums(away) ** 2).sum())
+        freedom = clusters.degrees_of_freedom
+    return WeightedMean(mean, (squares + added * float(w @ w) / n) ** 0.5 / total, max(freedom, 1.0))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calcheck.core import sc
-from calcheck.dependence.clusters import Clusters
+from calcheck.dependence.clusters import Clusters, weighted_mean
 from calcheck.errors import NumericalError
 from calcheck.execution.run import RandomStream, Run, one_blas_thread
 from calcheck.inference.metric_protocol import HasFixedLevels, HasNullStatistic, InferableMetric, RowResults, implements
@@ -281,37 +281,3 @@ def effective_rows(apart: Values, weights: Values | None, level: float, clusters
     variance = max(mean.error, independent.error) ** 2
     ratio = float(sc.ndtri(TAIL) / sc.stdtrit(mean.freedom, TAIL))
     return min(level * (1 - level) / variance * ratio**2, float(len(apart))) if variance > 0 else float(len(apart))
-
-
-class WeightedMean(NamedTuple):
-    """A mean over rows, with its standard error and the degrees of freedom of that."""
-
-    value: float
-    error: float
-    freedom: float
-
-    def limits(self, tail: float) -> tuple[float, float]:
-        """Return the limits, each of which is wrong with a probability of ``tail``."""
-        reach = float(sc.stdtrit(self.freedom, 1 - tail)) * self.error
-        return self.value - reach, self.value + reach
-
-    def p_value(self, reference: float) -> float:
-        """Return the two-sided p-value of the hypothesis that the expected value is ``reference``."""
-        distance = abs(self.value - reference)
-        return float(2 * sc.stdtr(self.freedom, -distance / self.error)) if self.error > 0 else float(distance == 0)
-
-
-def weighted_mean(
-    values: Values, weights: Values | None, clusters: Clusters | None, added: float = 0.0
-) -> WeightedMean:
-    """Return the mean of values (n,) and its standard error; the sum of squared deviations has ``added`` more."""
-    w = np.ones(len(values)) if weights is None else weights
-    total, n = float(w.sum()), len(values)
-    mean = float(values @ w) / total
-    away = w * (values - mean)
-    if clusters is None:
-        squares, freedom = float(away @ away) * n / max(n - 1, 1), total**2 / float(w @ w) - 1
-    else:
-        squares = clusters.variance_factor * float((clusters.sums(away) ** 2).sum())
-        freedom = clusters.degrees_of_freedom
-    return WeightedMean(mean, (squares + added * float(w @ w) / n) ** 0.5 / total, max(freedom, 1.0))

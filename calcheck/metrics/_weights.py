@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from calcheck.metrics._lazy import Direction, Means, Predictions, Run, Source, Values
 
 ROUNDING = 1e-6  # Relative tolerance for weights, because files may be in single precision
-NO_WEIGHTED_FORM = "has no weighted form, as it is no function of means over rows: omit --weights"
+NO_WEIGHTED_FORM = "has no weighted form, as it is no function of means over rows: omit {}"
+OPTION = "--weights"
 
 
 class WeightedMetric(Metric[Any]):
@@ -56,7 +57,7 @@ def weighted(metric: Metric[Any], column: str) -> Metric[Any]:
     """Return a metric with the same options whose means are weighted by a column (Kish 1965, "Survey sampling")."""
     base = type(metric)
     if not has_weighted_form(metric):
-        raise OptionError(f"{metric.info.name} {NO_WEIGHTED_FORM}")
+        raise OptionError(f"{metric.info.name} {NO_WEIGHTED_FORM.format(OPTION)}")
     members: dict[str, Any] = {"weights": column, "__doc__": base.__doc__, "__module__": base.__module__}
     if issubclass(base, HasNullStatistic):
         members["null_statistic"] = lambda self, means: base.null_statistic(self, normalized(means))
@@ -71,11 +72,14 @@ def weighted(metric: Metric[Any], column: str) -> Metric[Any]:
     return found
 
 
-def weighted_forms(metrics: Sequence[Metric[Any]], column: str) -> tuple[list[Metric[Any]], list[Skipped]]:
-    """Return the metrics that have a weighted form, weighted by a column; and the others, which are skipped."""
+def weighted_forms(
+    metrics: Sequence[Metric[Any]], column: str, option: str = OPTION
+) -> tuple[list[Metric[Any]], list[Skipped]]:
+    """Return the metrics that have a weighted form, by a column that an option asks for; the others are skipped."""
     found = [weighted(metric, column) for metric in metrics if has_weighted_form(metric)]
     without = [metric.info.name for metric in metrics if not has_weighted_form(metric)]
-    return found, [Skipped(metric=name, code="inapplicable", reason=NO_WEIGHTED_FORM) for name in without]
+    reason = NO_WEIGHTED_FORM.format(option)
+    return found, [Skipped(metric=name, code="inapplicable", reason=reason) for name in without]
 
 
 def require_same_weights(metrics: Sequence[Metric[Any]], models: Mapping[str, Predictions]) -> None:

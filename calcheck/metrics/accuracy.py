@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError, Message
 from calcheck.inference.metric_protocol import CurveData, IntervalInference, RowResults
-from calcheck.metrics._lazy import binning, bootstrap, coverage, curves, groups, np, pit, zscores
+from calcheck.metrics._lazy import binning, bootstrap, clusters, coverage, curves, groups, np, pit, zscores
 from calcheck.metrics.base import WEIGHT, LevelOption, LocalMetric, MeanMetric, OrderedMetric, RowMetric, with_verdict
 from calcheck.options import option
 from calcheck.result_details import ConfidenceCurveDetails, RemovalPoint
 
 if TYPE_CHECKING:
-    from calcheck.inference.bootstrap import WeightedMean
+    from calcheck.dependence.clusters import WeightedMean
     from calcheck.metrics._lazy import AnyArray, Clusters, Curve, Means, MeanTerm, Predictions, Run, Source, Values
     from calcheck.statistics.groups import Groups
 
@@ -204,15 +204,17 @@ def _standardized(rows: Predictions) -> dict[str, Values]:
 
 def _mean_of_rows(columns: dict[str, Values], weights: Values | None, clusters: Clusters | None) -> WeightedMean:
     """Return the mean of z, with a further target beyond each of the outermost limits for its standard error."""
+    from calcheck.dependence.clusters import weighted_mean
+
     added = 2 * float(columns["outermost"][0]) ** 2 if "outermost" in columns else 0.0
-    return bootstrap.weighted_mean(columns["z"], weights, clusters, added)
+    return weighted_mean(columns["z"], weights, clusters, added)
 
 
 def _mean_of_sums(means: Means | dict[str, Values], n: float) -> WeightedMean:
     """Return a mean from the sums of a state."""
     mean, square, outermost = float(means["z"]), float(means["z2"]), float(means.get("outermost", 0.0))
     variance = max(square - mean**2, 0.0) / (n - 1) + 2 * (outermost / n) ** 2
-    return bootstrap.WeightedMean(mean, variance**0.5, n - 1)
+    return clusters.WeightedMean(mean, variance**0.5, n - 1)
 
 
 @dataclass(frozen=True)

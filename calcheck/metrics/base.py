@@ -513,6 +513,8 @@ class DependenceFactor(Metric["Values"]):
 
     def pairs(self, fit: Values, rows: Predictions, tail: float, clusters: Clusters | None) -> list[PairFactor]:
         """Return the factors with one-sided limits, by the influence of each row on their logarithms."""
+        from calcheck.dependence.clusters import weighted_mean
+
         scores, found, draws = multivariate.rank_scores(rows), [], rows.distributions().n_draws
         for pair, (first, second) in enumerate(combinations(range(scores.shape[1]), 2)):
             u, v, r = scores[:, first], scores[:, second], np.broadcast_to(fit[:, pair], len(scores))
@@ -522,7 +524,7 @@ class DependenceFactor(Metric["Values"]):
                 influence = share * (u + sign * v) ** 2
                 for each in (u, v):  # scores have the mean square 1
                     influence = influence - float(np.mean(share * (each**2 + sign * u * v))) * (each**2 - 1)
-                low, high = bootstrap.weighted_mean(influence / square, None, clusters).limits(tail)
+                low, high = weighted_mean(influence / square, None, clusters).limits(tail)
                 value = square**0.5
                 below, above = (value * float(np.exp((each - 1) / 2)) for each in (low, high))
                 observed, predicted = float(np.mean(u * v)), float(r.mean())

@@ -9,11 +9,18 @@ import numpy as np
 
 from calcheck.conclusion.effects import Estimate
 from calcheck.core import sc
-from calcheck.dependence.clusters import Clusters, degrees_of_freedom, find_clusters, time_labels
+from calcheck.dependence.clusters import (
+    Clusters,
+    WeightedMean,
+    degrees_of_freedom,
+    find_clusters,
+    time_labels,
+    weighted_mean,
+)
 from calcheck.embeddings import local_error
 from calcheck.embeddings.local_error import LeaveOneOut, cluster_folds
 from calcheck.execution.run import RandomStream, Run
-from calcheck.inference.bootstrap import WeightedMean, WeightedOrder, binomial_shares, effective_rows, weighted_mean
+from calcheck.inference.bootstrap import WeightedOrder, binomial_shares, effective_rows
 from calcheck.new_inputs.weights import DensityRatio, Reweighting, Weights, local_regression, with_regularizer
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.predictions import Predictions

@@ -13,6 +13,7 @@ from calcheck.core.text import p_text
 from calcheck.dependence.clusters import find_clusters
 from calcheck.errors import CalcheckError, DataError
 from calcheck.execution.run import RandomStream, RowDependence, Run, one_blas_thread, replicate_seed
+from calcheck.inference.p_values_and_verdicts import holm
 from calcheck.kernels.bandwidths import Scaling
 from calcheck.new_inputs.difference import compare_inputs
 from calcheck.new_inputs.population import Factor, Outputs, Population, observed_bias, stated_levels
@@ -64,7 +65,9 @@ def _stated(found: Population, terms: Terms) -> dict[str, Any]:
     tests = [factors[level].p or 0.0 for level in factors if level in (MIDDLE, terms.level)]
     size = factors[terms.level]._replace(p=min(1.0, len(tests) * min(tests)))
     local = found.local(terms.tail)
-    estimates = _adjusted([size, found.bias(terms.tail), *([] if local is None else [local])])
+    estimates = [size, found.bias(terms.tail), *([] if local is None else [local])]
+    adjusted = holm([each.p or 0.0 for each in estimates])
+    estimates = [each._replace(p=p) for each, p in zip(estimates, adjusted, strict=True)]
     others = [each._replace(topic="shape", p=None) for level, each in factors.items() if level != terms.level]
     n, tested = len(found.rows), local is not None
     decision = decide(estimates, n=n, tolerance=terms.tolerance, others=others, tested=tested, alpha=terms.tail)
@@ -77,16 +80,6 @@ def _stated(found: Population, terms: Terms) -> dict[str, Any]:
         "factors": tuple(_width_factor(level, each, terms.tolerance) for level, each in factors.items()),
         "coverage": found.coverage(terms.level),
     }
-
-
-def _adjusted(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Return estimates with p-values adjusted for their number (Holm)."""
-    order = sorted(range(len(estimates)), key=lambda place: estimates[place].p or 0.0)
-    adjusted, largest = list(estimates), 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - rank) * (estimates[place].p or 0.0)))
-        adjusted[place] = estimates[place]._replace(p=largest)
-    return adjusted
 
 
 def _effect(each: Estimate, held: bool | None, terms: Terms) -> Effect:  # noqa: FBT001 - as decided

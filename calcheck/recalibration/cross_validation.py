@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from calcheck.dependence.clusters import Clusters, find_clusters
+from calcheck.dependence.clusters import Clusters, find_clusters, weighted_mean
 from calcheck.distributions import Predictive
 from calcheck.distributions.quantiles import MIN_LEVELS, Intervals, Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
@@ -154,6 +154,24 @@ LEAST_GAIN = 1e-12  # Relative differences of scores below this are rounding
 
 
 WEIGHTS = "weight of new inputs"  # Column of weights, if a correction is for other inputs
+# What the rows outside of a fold must have: rows that count, and weight relative to that of rows outside of all folds
+FEWEST_COUNTED, LEAST_WEIGHT = 20, 0.1
+
+
+def require_rows_like_new(rows: Predictions, fold: Indices) -> None:
+    """Raise if rows have weights, and nearly none of those that count are outside of one fold."""
+    if (weights := rows.columns.get(WEIGHTS)) is None:
+        return
+    labels = np.unique(fold)
+    usual = float(weights.sum()) * (1 - 1 / len(labels))
+    rests = [weights[fold != label] for label in labels]
+    counts = [effective_count(rest) if rest.sum() >= LEAST_WEIGHT * usual else 0.0 for rest in rests]
+    if min(counts) < FEWEST_COUNTED:
+        raise DataError(
+            f"no correction is fitted for new inputs (--on): without one of {len(labels)} folds,"
+            f" {math.floor(min(counts))} rows that are like them count, and {FEWEST_COUNTED} are needed. Pass more"
+            " --folds, or test more such rows"
+        )
 
 
 def fitted_rows(rows: Predictions) -> Predictions:
@@ -278,7 +296,7 @@ class CrossValidation:
         """Return the difference of two scores of the same rows, with the p-value that it is below 0."""
         from scipy.stats import t
 
-        mean, error, freedom = _mean(scores - others, self._weights, self.clusters)
+        mean, error, freedom = weighted_mean(scores - others, self._weights, self.clusters)
         if error == 0:
             return Comparison(mean, 0.0, 1.0 if mean >= 0 else 0.0)
         return Comparison(mean, error, float(t.cdf(mean / error, freedom)))
@@ -351,6 +369,7 @@ def cross_validate(
     """Return the cross-validation, and the methods with their scores."""
     dependence = dependence or RowDependence()
     fold = assign_folds(rows, folds, seed=options.seed, dependence=dependence)
+    require_rows_like_new(rows, fold)
     require_different_errors(rows)
     stages = [step.stage for method in methods for step in method.steps]
     compared = row_score(rows.distributions().load(), score, stages, options.levels)
@@ -362,15 +381,3 @@ def cross_validate(
             progress("methods", done / len(methods))
         found.append(validation.candidate(method))
     return validation, found
-
-
-def _mean(differences: Values, weights: Values | None, clusters: Clusters | None) -> tuple[float, float, float]:
-    """Return the mean of differences (n,), its standard error, and the degrees of freedom of that."""
-    n = len(differences)
-    weights = np.ones(n) if weights is None else weights
-    total, mean = float(weights.sum()), float(np.average(differences, weights=weights))
-    away = weights * (differences - mean)
-    if clusters is None:
-        return mean, math.sqrt(float(away @ away) * n / (n - 1)) / total, effective_count(weights) - 1
-    squares = float(np.sum(clusters.sums(away) ** 2))
-    return mean, math.sqrt(clusters.variance_factor * squares) / total, clusters.degrees_of_freedom

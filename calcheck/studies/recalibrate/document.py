@@ -11,7 +11,6 @@ from calcheck.core.text import p_text, percent
 from calcheck.render import document
 from calcheck.render.metric_pictures import numbers
 from calcheck.render.numbers_and_notes import ABSENT, factor, interval, name_with_unit, notes, number, p_value
-from calcheck.reports import Report, Result
 
 if TYPE_CHECKING:
     from calcheck.recalibration.methods import RecalibrationMap

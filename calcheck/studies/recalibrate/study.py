@@ -210,7 +210,7 @@ def recalibrate(
     study = _Study(source, options or RecalibrationOptions(), run or Run(), new)
     chosen = study.chosen
     metrics = judges() if metrics is None else metrics
-    own, without = (metrics, []) if new is None else weighted_forms(metrics, WEIGHTS)
+    own, without = (metrics, []) if new is None else weighted_forms(metrics, WEIGHTS, "--on")
     judged = list(study.judged(own))
     found = study.fitted
     if sink is not None:

@@ -7,8 +7,16 @@ import pandas as pd
 import pytest
 
 from calcheck.distributions import Gaussian
+from calcheck.errors import DataError
+from calcheck.execution.run import RowDependence
 from calcheck.predictions import Predictions
-from calcheck.recalibration.cross_validation import WEIGHTS, CrossValidation, fitted_rows, row_score
+from calcheck.recalibration.cross_validation import (
+    WEIGHTS,
+    CrossValidation,
+    cross_validate,
+    fitted_rows,
+    row_score,
+)
 from calcheck.recalibration.methods import FitOptions, Method
 
 FEW = ("--method", "scale", "--replicates", 0, "--resamples", 0)
@@ -39,6 +47,17 @@ def test_methods_are_compared_by_weighted_scores():
     )
 
 
+@pytest.mark.parametrize(("elsewhere", "left"), [(0.0, 0), (0.01, 0), ([0.5] * 15 + [0.0] * 185, 15)])
+def test_a_correction_is_not_fitted_without_the_fold_that_has_the_rows_like_new_ones(elsewhere, left):
+    """Of 250 rows in 5 blocks, the first block has all weight, all but 4 %, or all but that of 15 equal rows."""
+    weights = np.r_[np.ones(50), np.full(200, elsewhere)]
+    methods = [Method("none"), Method("scale")]
+    with pytest.raises(DataError, match=f"without one of 5 folds, {left} rows .* count, and 20 are needed"):
+        cross_validate(rows_with(weights), methods, FitOptions(), dependence=RowDependence(block=50))
+    enough = rows_with(np.r_[np.ones(50), np.full(200, 0.5)])
+    assert len(cross_validate(enough, methods, FitOptions(), dependence=RowDependence(block=50))[1]) == 2
+
+
 def test_a_correction_for_new_inputs_is_that_of_rows_like_them_and_needs_enough_of_these(calcheck, tmp_path):
     """Standard deviations are right below 0, and half of what they should be above, where new inputs are."""
     rng = np.random.default_rng(0)
@@ -53,6 +72,8 @@ def test_a_correction_for_new_inputs_is_that_of_rows_like_them_and_needs_enough_
     report = json.loads(ended.out)
     there = np.sqrt(np.mean(y[(x > 0.3) & (x < 1.5)] ** 2))  # that of all rows is 1.6
     assert json.loads((tmp_path / "map.json").read_text())["steps"][0]["factor"] == pytest.approx(there, rel=0.1)
+    assert "omit --weights" not in ended.out
+    assert "omit --on" in ended.out
     assert 30 < report["settings"]["effective_rows"] < 60
     foretold = [each for each in report["results"] if each["slice"].get("rows") == "new inputs"]
     factors = [each["value"] for each in foretold if each["metric"] == "width-factor"]
