@@ -10,7 +10,7 @@ from calcheck.causes import fits
 from calcheck.causes.fits import Fit, Scored
 from calcheck.distributions import Samples
 from calcheck.predictions import Predictions
-from calcheck.typing import AnyArray, Mask, Values
+from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Form = str  # What the file states about the size of the uncertainties: "std", "var", or another
 LARGEST = 50.0  # Maximum logarithm whose exponential is tried
@@ -35,7 +35,7 @@ SHIFTS = (1, -1, 2, -2)
 SURPLUS_OF_DRAWS = 5.0  # Where the spread of few draws is uneven by chance
 LEAST_OF_NOISE, LEAST_OF_TAILS, LEAST_OF_REGION = 0.85, 0.75, 0.7  # Shares of the fault that these must explain
 FEWEST_OF_GROUP, MOST_GROUPS = 15, 100  # Minimum number of rows of a group and of the others; most groups to try
-TRAINED = 0.3  # Maximum factor of the errors of a group that was trained on
+TRAINED = 0.3  # Maximum factor of the errors of a group that was trained on, in predicted std and relative to others
 CONSTANT = 0.005  # Maximum std of the logarithm of a std that is constant
 TIES = 1.6  # Least ratio of targets at a limit to those of the next value
 EXTREME_MEMBER = 1.5  # Minimum squared distance of a member that is stuck, relative to that of the others
@@ -92,7 +92,8 @@ class Case:
     observed: bool = False  # Whether options say how targets were observed
     region: str = ""  # The worst region in words
     inside: Mask | None = None  # Which rows are in it
-    groups: Mapping[str, AnyArray] = field(default_factory=dict)  # Columns of few different texts, (n,) each
+    groups: Mapping[str, AnyArray] = field(default_factory=dict)  # Columns of few different texts, of all rows
+    sampled: Indices | None = None  # Which of all rows these are; None if they are all
     step: int = 1  # Rows of each time
 
     @cached_property
@@ -300,18 +301,20 @@ def _is_constant(case: Case) -> bool:
 
 
 def _groups(case: Case) -> Iterator[Candidate]:
-    """Yield each group that may explain the fault; one whose errors are far too small was trained on."""
-    every = [(name, values, *np.unique(values, return_counts=True)) for name, values in case.groups.items()]
+    """Yield each group that may explain the fault; columns of few groups first."""
+    columns = [(name, each if case.sampled is None else each[case.sampled]) for name, each in case.groups.items()]
+    every = [(name, values, *np.unique(values, return_counts=True)) for name, values in columns]
     tried = [
-        (name, str(value), values == value)
-        for name, values, found, counts in every
+        (name, value, values == value)
+        for name, values, found, counts in sorted(every, key=lambda each: len(each[2]))
         for value in found[(counts >= FEWEST_OF_GROUP) & (len(values) - counts >= FEWEST_OF_GROUP)]
-    ]
+    ][:MOST_GROUPS]
     surplus = 2.0 + float(np.log(max(len(tried), 1)))
-    for name, value, inside in tried[:MOST_GROUPS]:
+    for name, value, inside in tried:
         shift, factor = fits.shift_and_factor(case.scored, inside)
-        where, rows, fit = f"{name}={value}", f"{inside.sum():,} rows", fits.piecewise(case.scored, inside)
-        if factor < TRAINED:
+        where, rows = f"{name}={value}", f"{np.sum(case.groups[name] == value):,} rows"
+        fit = fits.piecewise(case.scored, inside)
+        if factor < TRAINED and _are_small(case.scored, inside):
             text = f"rows with {where} ({rows}) were trained on: errors are ×{factor:.2g}"
             yield Candidate("training-rows", text, fit, options=("--filter", f"{name}!={value}"), surplus=surplus)
         else:
@@ -319,6 +322,12 @@ def _groups(case: Case) -> Iterator[Candidate]:
             text = f"one group explains it: {where} ({rows}), errors ×{factor:.2g}{size}"
             options, least = ("--by", name), LEAST_OF_REGION
             yield Candidate("one-group", text, fit, "", options, is_corrected=True, least=least, surplus=surplus)
+
+
+def _are_small(scored: Scored, inside: Mask) -> bool:
+    """Return whether errors themselves are small in some rows, as after training; else their std may be too wide."""
+    errors = np.abs(scored.y - scored.center)
+    return bool(np.mean(errors[inside]) < TRAINED * np.mean(errors[~inside]))
 
 
 def _others(case: Case) -> Iterator[Candidate]:

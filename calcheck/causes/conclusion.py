@@ -49,7 +49,8 @@ def with_causes(
         any(flag in report.input.options for flag in OBSERVED),
         region="" if report.region is None else report.region.where,
         inside=inside if chosen is None or inside is None else inside[chosen],
-        groups={name: each if chosen is None else each[chosen] for name, each in groups().items()},
+        groups=groups(),
+        sampled=chosen,
         step=1 if dependence.time is None else rows_of_step(rows.columns[dependence.time]),
     )
     stated = [

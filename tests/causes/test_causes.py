@@ -213,6 +213,32 @@ def test_a_group_is_a_cause_and_its_command_reads_the_others_or_corrects_it(calc
     assert "kind=0" in calcheck(*shlex.split(first["command"])[1:]).out
 
 
+def test_a_group_whose_std_is_too_wide_was_not_trained_on():
+    """Errors are equally large in three groups, and the std is five times too large in one."""
+    rng = np.random.default_rng(0)
+    mean, unit = rng.normal(size=300), np.tile(["a", "b", "c"], 100)
+    predictive = Gaussian(mean, np.where(unit == "a", 5.0, 1.0))
+    rows = Predictions(y=mean + rng.normal(size=300), predictive=predictive, columns={"unit": unit})
+    first = find_causes(Case(rows, groups=rows.columns))[0].candidate
+    assert first.name == "one-group"
+    assert first.text.startswith("one group explains it: unit=a (100 rows), errors ×0.19")
+
+
+def test_the_rows_of_a_group_are_counted_in_all_rows_where_causes_are_sought_in_some(calcheck, tmp_path, monkeypatch):
+    rows = benchmark.planted("gaussian", "one-group", np.random.default_rng(0), n=2100)
+    name = written(tmp_path, rows, monkeypatch, {"kind": rows.columns["kind"]})
+    found = json.loads(calcheck(name, *FEW).out)["conclusion"]["causes"][0]
+    assert found["text"].startswith(f"one group explains it: kind=0 ({np.sum(rows.columns['kind'] == '0')} rows), ")
+
+
+def test_columns_of_few_groups_are_tried_before_those_of_many():
+    """Six columns have 102 groups together, of which 100 are tried."""
+    rows = rows_with("one-group", seed=1)
+    many = {f"c{place}": np.roll(np.arange(len(rows)) % 17, place).astype(str) for place in range(6)}
+    found = find_causes(Case(rows, groups=many | {"kind": rows.columns["kind"]}))
+    assert found[0].candidate.text.startswith("one group explains it: kind=0 (")
+
+
 def test_groups_keep_to_their_rows_where_others_were_dropped(calcheck, tmp_path, monkeypatch):
     rows = rows_with("training-rows by group")
     name = written(tmp_path, rows, monkeypatch, rows.columns)
