@@ -34,11 +34,19 @@ def facts(on: NewInputs, tested: int) -> tuple[list[Fact], list[Fact]]:
 
 
 def answer_text(on: NewInputs) -> str:
-    """Return the answer for one of several models, and by how much its intervals are off."""
-    size = next(each for each in on.effects if each.topic == "size")
-    told = _number(size) if size.value is not None else size.text.removeprefix("not shown: ")
+    """Return the answer for one of several models, and by how much its intervals are off, or what makes it a no."""
+    told = [each for each in on.effects if each.within is False] or [
+        each for each in on.effects if each.topic == "size"
+    ]
     within = f" within {percent(on.tolerance or 0.0)}" if on.answer == "yes" else ""
-    return f"{on.answer.upper().replace('-', ' ')}{within}: {told}"
+    return f"{on.answer.upper().replace('-', ' ')}{within}: {', '.join(map(_told, told))}"
+
+
+def _told(effect: Effect) -> str:
+    """Return the value of an effect with its interval, or its sentence."""
+    if effect.value is None or effect.topic not in ("size", "bias"):
+        return effect.text.removeprefix("not shown: ")
+    return f"{'mean error ' * (effect.topic == 'bias')}{_number(effect)}"
 
 
 def beyond_text(on: NewInputs) -> str:

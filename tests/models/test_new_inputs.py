@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 import calcheck
+from calcheck.render.new_inputs import answer_text
+from calcheck.reports.conclusion import Effect, InputsDiffer, NewInputs, RowsBeyond
 
 FEW = ("--replicates", 0, "--resamples", 0, "--permutations", 0, "--metrics", "crps")
 
@@ -58,3 +60,19 @@ def test_the_command_has_the_answers_of_all_models_and_refuses_what_does_not_fit
     )
     assert "--weights" in calcheck(*arguments, "--inputs", "a", "--weights", "std").refused()
     assert "the file of the tested rows" in calcheck("compare", low, high, *FEW, "--inputs", "a", "--on", low).refused()
+
+
+def test_a_no_names_the_effect_that_makes_it_a_no():
+    """A factor within the tolerance is named only where the answer is not no."""
+    size = Effect(topic="size", value=0.93, low=0.88, high=1.02, within=True, text="")
+    bias = Effect(topic="bias", value=-0.14, low=-0.22, high=-0.07, within=False, text="")
+    along = Effect(topic="inputs", kind="scale", value=0.5, low=0.3, within=False, text="off by at least 30 %")
+    told = {
+        ("yes", (size,)): "YES within 20 %: ×0.93 (0.88 to 1.02)",
+        ("no", (size, bias)): "NO: mean error −0.14 std (−0.22 to −0.07)",
+        ("no", (size, bias, along)): "NO: mean error −0.14 std (−0.22 to −0.07), off by at least 30 %",
+    }
+    beyond, differ = RowsBeyond(share=0.0, low=0.0, high=0.1, rows=0), InputsDiffer(p=1.0)
+    for (answer, effects), text in told.items():
+        on = NewInputs(answer=answer, effects=effects, tolerance=0.2, rows=9, beyond=beyond, inputs_differ=differ)
+        assert answer_text(on) == text
