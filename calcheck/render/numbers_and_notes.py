@@ -206,7 +206,13 @@ def results_by(results: Iterable[Result], name: str) -> dict[str, list[Result]]:
 
 def cause_texts(conclusion: Answered, *, whole: bool = False) -> list[str]:
     """Return plausible causes: one text with the first two, or one of each with its command."""
-    found = [f"{each.text}: explains {percent(round(each.explained, 2))}" for each in conclusion.causes]
-    undo = [f". Undo: {each.command}" * bool(each.command) for each in conclusion.causes]
-    told = [text + end for text, end in zip(found, undo, strict=True)] if whole else [", or ".join(found[:2])]
-    return [text for text in told if text]
+    causes = conclusion.causes
+    shares = [percent(round(each.explained, 2)) for each in causes]
+    found = [f"{each.text}: explains {share}" for each, share in zip(causes, shares, strict=True)]
+    if whole:
+        undo = [f". Undo: {each.command}" * bool(each.command) for each in causes]
+        return [text + end for text, end in zip(found, undo, strict=True)]
+    if len(causes) > 1 and shares[0] == shares[1]:
+        both = f"{causes[0].text}, or {causes[1].text}"
+        return [f"{both} (each explains {shares[0]}; these rows hardly tell which)"]
+    return [", or ".join(found[:2])] if found else []

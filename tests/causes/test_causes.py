@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,8 @@ from calcheck.causes.search import find_causes
 from calcheck.distributions import Gaussian, Quantiles
 from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
-from calcheck.reports.conclusion import Cause
+from calcheck.render.numbers_and_notes import cause_texts
+from calcheck.reports.conclusion import Answered, Cause
 from calcheck.studies.page.picture import cause_picture
 from tests.benchmarks import causes as benchmark
 
@@ -237,6 +239,17 @@ def test_columns_of_few_groups_are_tried_before_those_of_many():
     many = {f"c{place}": np.roll(np.arange(len(rows)) % 17, place).astype(str) for place in range(6)}
     found = find_causes(Case(rows, groups=many | {"kind": rows.columns["kind"]}))
     assert found[0].candidate.text.startswith("one group explains it: kind=0 (")
+
+
+def test_two_causes_that_explain_equally_much_share_their_percentage_in_one_line():
+    causes = tuple(
+        replace(cause_of("noise-left-out", text), explained=share) for text, share in (("A", 1.0), ("B", 0.998))
+    )
+    told = Answered(answer="no", effects=(), causes=causes)
+    assert cause_texts(told) == ["A, or B (each explains 100 %; these rows hardly tell which)"]
+    assert cause_texts(replace(told, causes=causes[:1])) == ["A: explains 100 %"]
+    unlike = causes[0], replace(causes[1], explained=0.9)
+    assert cause_texts(replace(told, causes=unlike)) == ["A: explains 100 %, or B: explains 90 %"]
 
 
 def test_groups_keep_to_their_rows_where_others_were_dropped(calcheck, tmp_path, monkeypatch):
