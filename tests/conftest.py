@@ -16,7 +16,8 @@ import pytest
 
 from calcheck.cli import app
 from calcheck.execution.run import Limits
-from calcheck.inference import binned_validity, intervals, null_distribution, paired_comparison
+from calcheck.inference import binned_validity, bootstrap, intervals, null_distribution, paired_comparison
+from calcheck.streaming import metric_accumulators
 from tests.helpers import simulations
 from tests.helpers.files import columns, write
 
@@ -81,9 +82,11 @@ PROGRAM = cache(app.make_program)
 FEWER = (
     (null_distribution, "REPLICATES", 59),
     (null_distribution, "MAX_REPLICATES", 59),
+    (bootstrap, "RESAMPLES", 400),
     (intervals, "RESAMPLES", 400),
     (intervals, "MAX_RESAMPLES", 400),
     (binned_validity, "RESAMPLES", 400),
+    (metric_accumulators, "RESAMPLES", 400),
     (paired_comparison, "SWAPS", 999),
 )
 """Numbers that the program draws by default, and does not exceed, in tests that do not depend on them."""
