@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.inputs_and_outputs import INPUTS, row_dependence
 from calcheck.errors import DataError
-from calcheck.execution.run import RowDependence
+from calcheck.execution.run import RowDependence, SeedOptions
 from calcheck.io.column_names import MEANS, OTHER_NAMES, STDS, TARGETS, ColumnOptions
 from calcheck.metrics import METRICS
-from calcheck.options import options_of
+from calcheck.options import Option, options_of
 
 if TYPE_CHECKING:
     from calcheck.io.file_source import FileSource
@@ -87,8 +87,16 @@ def recalibrate_commands(report: Report, given: dict[str, Any]) -> tuple[str, ..
         return (shlex.join(["calcheck", "evaluate", corrected, *_inputs_given(given)]),)
     if file == "-" or not steps or given.get("map") is not None or given.get("to") is not None:
         return ()
-    command = ["calcheck", "recalibrate", file, *_given_options("recalibrate", given)]
+    command = ["calcheck", "recalibrate", file, *_given_options("recalibrate", given, also=_of_fits())]
     return (shlex.join([*command, "--to", "NEW", "-o", f"corrected{PurePath(file).suffix or '.csv'}"]),)
+
+
+def _of_fits() -> list[Option]:
+    """Return the options that a correction depends on."""
+    from calcheck.studies.recalibrate.options import CorrectionOptions, RecalibrationOptions
+
+    on = [option for option in options_of(CorrectionOptions) if option.field == "on"]
+    return [*options_of(RecalibrationOptions), *on, *options_of(SeedOptions)]
 
 
 def _inputs_given(given: dict[str, Any]) -> list[str]:
@@ -130,19 +138,21 @@ def _remedies(noticed: dict[str, Any], inputs: str) -> Iterator[list[str]]:
         yield ["--inputs", ",".join(filter(None, (inputs, noticed["column"])))]
 
 
-def _given_options(command: str, given: dict[str, Any], further: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the given options about columns and dependent rows that a command has, except the further ones."""
+def _given_options(
+    command: str, given: dict[str, Any], further: Sequence[str] = (), also: Sequence[Option] = ()
+) -> Iterator[str]:
+    """Yield the given options about columns and dependent rows, and others, of a command, except the further ones."""
     configured = {setting.option.field for setting in given["settings"].used}
     without = () if command not in METRICS or METRICS[command].info.takes_inputs else INPUTS
     dependence = options_of(RowDependence) if row_dependence(given).is_stated and command != "slices" else []
-    for option in (*options_of(ColumnOptions), *dependence):
+    for option in {each.field: each for each in (*options_of(ColumnOptions), *dependence, *also)}.values():
         value = given.get(option.field)
         if value in (None, (), False, option.default) or option.field in configured or option.field in without:
             continue
         if option.flag in further:
             continue
         for text in value if option.repeated else [value]:
-            yield from (option.flag, option.text(text))
+            yield from (option.flag,) if text is True else (option.flag, option.text(text))
 
 
 def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:

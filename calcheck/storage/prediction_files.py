@@ -149,7 +149,7 @@ def canonical_columns(rows: Predictions) -> dict[str, Any]:
     elif rows.x is not None:
         columns |= {f"input_{place}": values for place, values in enumerate(rows.inputs().T)}
     for name, values in rows.columns.items():
-        free = name if not _plays_a_role(name) else f"{name}_given"
+        free = f"{name}_given" if _plays_a_role(name, has_family="dist" in columns) else name
         targets = () if rows.y is None or rows.y.ndim == 1 else rows.y.T
         same = [*([columns[name]] if name in columns else []), *targets]
         known = any(np.array_equal(each, values) for each in same)
@@ -202,13 +202,14 @@ def _embedding(rows: Predictions, source: FileSource) -> dict[str, Any]:
     return dict(zip(names, inputs.T, strict=True)) if len(names) == rows.width else {"embedding": inputs}
 
 
-def _plays_a_role(name: str) -> bool:
-    """Return whether the reader may assign a role to a column with this name."""
+def _plays_a_role(name: str, *, has_family: bool) -> bool:
+    """Return whether the reader may assign a role to a column with this name, in a file with or without families."""
     others = (other for names in OTHER_NAMES.values() for other in names)
     known = {*TARGETS, *MEANS, *STDS, *others, ERROR, "id", "dist", "samples", "embedding", *PACKED, *MODELS}
     stem = re.sub(r"[-_]?\d+$", "", name)  # Numbers of mixture components, or of columns of inputs
     numbered = level_of(name) is not None or SAMPLE.fullmatch(name) or SIDED.fullmatch(name)
-    parameters = {name for made in CONVENTIONS.values() for known in made.parameters.values() for name in known}
+    of_families = (names for made in CONVENTIONS.values() for names in made.parameters.values())
+    parameters = {name for names in of_families for name in names} if has_family else set[str]()
     return name in known or bool(numbered) or stem in {*parameters, "emb", "input"}
 
 

@@ -224,12 +224,13 @@ def test_labels_named_like_roles_are_renamed_when_written(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "feather"])
 def test_inputs_are_read_back_as_inputs_without_options(tmp_path, suffix):
-    columns = {"age": [3.0, 4.0], "height": [5.0, 6.0], "input_0": [7.0, 8.0]}
+    columns = {"age": [3.0, 4.0], "height": [5.0, 6.0], "input_0": [7.0, 8.0], "a": [9.0, 10.0]}
     write(read(file(tmp_path, NORMAL | columns), inputs="age,height", narrow=True), str(tmp_path / f"out.{suffix}"))
     rows = read(str(tmp_path / f"out.{suffix}"), narrow=True).predictions()
     assert_array_equal(rows.x, [[3, 5], [4, 6]])
     assert not rows.has_embedding
     assert rows.columns["input_0_given"].tolist() == [7, 8]
+    assert rows.columns["a"].tolist() == [9, 10]  # a parameter of the beta family, of which there is none
 
 
 def test_an_embedding_beside_inputs_is_refused(tmp_path):

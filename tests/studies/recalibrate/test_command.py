@@ -423,7 +423,17 @@ def test_the_first_screen_shows_other_rows_before_the_methods(calcheck, val, tes
     tables = [line for line in lines if line.startswith(("other rows", "methods", "out of fold"))]
     assert tables[:1] == ["other rows, which were not used to fit"]
     lines = calcheck("recalibrate", Path(val).name, *FEW, "--method", "scale").out.splitlines()
-    assert any(line.startswith("  mend     calcheck recalibrate val.parquet --to NEW -o") for line in lines)
+    assert any(
+        line.startswith("  mend     calcheck recalibrate val.parquet --method scale --to NEW -o") for line in lines
+    )
+
+
+def test_the_command_that_mends_has_the_options_of_the_fit(calcheck, val, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = "--method bias+conformal --by std --folds 4 --score nll --levels 0.5,0.9 --relative --seed 3"
+    report = json.loads(calcheck("recalibrate", Path(val).name, *FEW, *given.split(), "--format", "json").out)
+    name = Path(val).name
+    assert report["conclusion"]["next"] == [f"calcheck recalibrate {name} {given} --to NEW -o corrected.parquet"]
 
 
 @pytest.fixture
