@@ -486,6 +486,8 @@ class RecalibrationMap:
     family: str  # Family of the distributions to which it was fitted
     rows: int  # Number of rows to which it was fitted
     fitted_on: tuple[FittedFile, ...] = ()  # Files of these rows; none for rows from memory
+    new_inputs: tuple[FittedFile, ...] = ()  # Files of the new inputs for which it was fitted; none if for no others
+    effective_rows: float | None = None  # How many of the rows count at new inputs; None if it is for no others
     choice: Choice  # How the method was chosen
     calcheck: str  # Version of calcheck that fitted it
     targets: "dict[str, RecalibrationMap]" = field(default_factory=dict)  # The corrections of several targets, by name

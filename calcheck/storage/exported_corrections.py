@@ -53,10 +53,15 @@ def exported(
 
 def _header(found: RecalibrationMap, mark: str, judgement: str) -> Iterator[str]:
     today = datetime.now(UTC).date().isoformat()
-    files = [f"{each.path}, SHA-256 {each.sha256}" for each in found.fitted_on] or ["rows in memory"]
+    files, new = (
+        [f"{each.path}, SHA-256 {each.sha256}" for each in given] or ["rows in memory"]
+        for given in (found.fitted_on, found.new_inputs)
+    )
+    like = "" if found.effective_rows is None else f", like which {found.effective_rows:,.0f} of these rows count"
     texts = [
         f"Correction of normal predictions, written by calcheck {found.calcheck} on {today}.",
         *(f"Fitted to {found.rows:,} rows: {each}" for each in files),
+        *(f"For new inputs: {each}{like}." for each in new if like),
         f"Method {found.method}: {'; '.join(found.texts) or 'nothing is changed'}.",
         judgement,
     ]

@@ -37,5 +37,10 @@ def foretold_results(stages: Mapping[str, Predictions], new: Predictions, run: R
     for stage, rows in stages.items():
         for effect in _transferred(rows, new, run).conclusion.effects[:2]:
             metric = METRICS[FACTOR if effect.topic == "size" else BIAS]()
-            inference = Inference(low=effect.low, high=effect.high, interval="normal", p_value=effect.p)
+            inference = Inference(
+                low=effect.low,
+                high=effect.high,
+                interval="order-statistics" if effect.topic == "size" else "t",
+                p_value_adjusted=effect.p,
+            )
             yield metric.result(effect.value, {"rows": NEW, "stage": stage}, inference)

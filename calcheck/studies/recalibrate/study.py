@@ -134,7 +134,8 @@ def _judgement(report: Report) -> str:
     limits = f"{factor.value:.3g} ({factor.low:.3g} to {factor.high:.3g})"
     within = factor.low >= 1 / (1 + TOLERANCE) and factor.high <= 1 + TOLERANCE
     told = "within" if within else "not shown to be within"
-    return f"Out of fold, 90 % intervals would have to be {limits} times as wide: {told} {100 * TOLERANCE:g} %."
+    among = ", with weights as among the new inputs" if "effective_rows" in report.settings else ""
+    return f"Out of fold{among}, 90 % intervals would have to be {limits} times as wide: {told} {100 * TOLERANCE:g} %."
 
 
 def mend_together(request: Request, parts: Mapping[str, Answer], answer: Answer) -> Answer:
@@ -267,11 +268,15 @@ def tried_columns(source: Source, cluster: str | None) -> tuple[str, ...]:
     return usable_columns(rows, found)
 
 
+def _fitted_files(source: Source) -> tuple[corrections.FittedFile, ...]:
+    return tuple(corrections.FittedFile(path=each.path, sha256=each.sha256) for each in source.input_info().files)
+
+
 class _Study:
     """Cross-validation of the methods, and the fit of the chosen one to all rows."""
 
     def __init__(self, source: Source, options: RecalibrationOptions, run: Run, new: Source | None = None) -> None:
-        self.source, self.options, self.run = source, options, run
+        self.source, self.new_source, self.options, self.run = source, new, options, run
         self.rows, self.new = source.predictions(), None if new is None else new.predictions()
         missing = [name for name in options.columns if name not in self.rows.columns]
         if missing:
@@ -380,7 +385,6 @@ class _Study:
         """The chosen method, fitted to all rows."""
         method = self.chosen.method
         steps = method.fit(fitted_rows(self.rows), self.fits)
-        files = [corrections.FittedFile(path=file.path, sha256=file.sha256) for file in self.source.input_info().files]
         table = []
         for each in self._validated[1]:
             score = {"reason": each.reason} if each.reason else {"value": each.mean}
@@ -388,7 +392,10 @@ class _Study:
                 score |= {"difference": paired.difference, "p_value": paired.p_value}
             table.append(corrections.MethodScore(method=each.method.name, **score))
         choice = corrections.Choice(score=self.options.score, folds=self.options.folds, table=tuple(table))
-        return corrections.fitted_map(method.name, steps, self.rows, choice, files)
+        found = corrections.fitted_map(method.name, steps, self.rows, choice, _fitted_files(self.source))
+        if self.new_source is None:
+            return found
+        return replace(found, new_inputs=_fitted_files(self.new_source), effective_rows=self.effective_rows)
 
     def _paired(self, candidate: Candidate) -> Any:
         """Return the comparison of a method with no change; None for no change itself."""

@@ -1,6 +1,7 @@
 """Corrections for new inputs."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from calcheck.recalibration.cross_validation import (
 )
 from calcheck.recalibration.methods import FitOptions, Method
 
-FEW = ("--method", "scale", "--replicates", 0, "--resamples", 0)
+FEW = ("--method", "scale", "--replicates", 0, "--resamples", 100)
 
 
 def rows_with(weights):
@@ -66,12 +67,16 @@ def test_a_correction_for_new_inputs_is_that_of_rows_like_them_and_needs_enough_
     pd.DataFrame({"a": x, "y": y, "mean": 0.0, "std": 1.0}).to_csv(tmp_path / "old.csv", index=False)
     pd.DataFrame({"a": 0.9 + 0.3 * rng.normal(size=30)}).to_csv(tmp_path / "new.csv", index=False)
     pd.DataFrame({"a": 2 + 0.1 * rng.normal(size=9)}).to_csv(tmp_path / "corner.csv", index=False)
-    arguments = ("recalibrate", tmp_path / "old.csv", *FEW, "--export", tmp_path / "map.json", "--inputs", "a")
+    arguments = ("recalibrate", tmp_path / "old.csv", *FEW, "--export", tmp_path / "mend.py", "--inputs", "a")
     ended = calcheck(*arguments, "--on", tmp_path / "new.csv", "--format", "json")
     assert ended.code == 0, ended.err
     report = json.loads(ended.out)
     there = np.sqrt(np.mean(y[(x > 0.3) & (x < 1.5)] ** 2))  # that of all rows is 1.6
-    assert json.loads((tmp_path / "map.json").read_text())["steps"][0]["factor"] == pytest.approx(there, rel=0.1)
+    header, function = (tmp_path / "mend.py").read_text().replace("\n# ", " ").split("import numpy")
+    assert float(re.search(r"std \* (\S+)", function)[1]) == pytest.approx(there, rel=0.1)
+    count = round(report["settings"]["effective_rows"])
+    assert re.search(rf"For new inputs: \S+new.csv, SHA-256 \w+, like which {count} of these rows count\.", header)
+    assert "Out of fold, with weights as among the new inputs, 90 % intervals" in header
     assert "omit --weights" not in ended.out
     assert "omit --on" in ended.out
     assert 30 < report["settings"]["effective_rows"] < 60
@@ -79,6 +84,8 @@ def test_a_correction_for_new_inputs_is_that_of_rows_like_them_and_needs_enough_
     factors = [each["value"] for each in foretold if each["metric"] == "width-factor"]
     assert factors[0] > 1.6
     assert factors[1] < 1.3
+    assert [each["interval"] for each in foretold] == ["order-statistics", "t"] * 2
+    assert all(each["p_value"] is None and 0 <= each["p_value_adjusted"] <= 1 for each in foretold)
     refused = calcheck(*arguments, "--on", tmp_path / "corner.csv").refused()
     assert "no correction is fitted for new inputs (--on): not shown: " in refused
     assert "the file of the tested rows" in calcheck(*arguments, "--on", tmp_path / "old.csv").refused()
