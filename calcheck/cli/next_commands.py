@@ -35,6 +35,7 @@ SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
 MOST = 3  # maximum number of commands
 LABELS = 50  # number of new rows to suggest for labels
 FEWEST_ROWS = 30  # minimum number of rows to suggest a recalibration
+OF_CORRECTED = ("inputs", "embedding", "target_std", "clip", "rounded")  # options that corrected files need, too
 FEWEST_SEARCHED, MOST_SEARCHED = 100, 38  # minimum number of rows, and maximum number of columns, to suggest a search
 MOST_INPUTS = 12  # maximum number of columns to suggest as inputs: with more, the choice is the user's
 
@@ -84,7 +85,9 @@ def recalibrate_commands(report: Report, given: dict[str, Any]) -> tuple[str, ..
     """Return the commands that apply a correction, or that evaluate the corrected file."""
     file, corrected, steps = str(given["file"]), given.get("corrected"), report.settings.get("steps", True)
     if corrected:
-        return (shlex.join(["calcheck", "evaluate", corrected, *_inputs_given(given)]),)
+        if given.get("to") and not any(each.slice.get("rows") == "other rows" for each in report.results):
+            return ()  # There are no targets
+        return (shlex.join(["calcheck", "evaluate", corrected, *_of_corrected_files(given)]),)
     if file == "-" or not steps or given.get("map") is not None or given.get("to") is not None:
         return ()
     command = ["calcheck", "recalibrate", file, *_given_options("recalibrate", given, also=_of_fits())]
@@ -99,10 +102,12 @@ def _of_fits() -> list[Option]:
     return [*options_of(RecalibrationOptions), *on, *options_of(SeedOptions)]
 
 
-def _inputs_given(given: dict[str, Any]) -> list[str]:
-    """Return the options about inputs and dependent rows, which a corrected file needs, too."""
-    names = ("inputs", "cluster", "time", "block")
-    return [word for name in names if given.get(name) for word in (f"--{name}", str(given[name]))]
+def _of_corrected_files(given: dict[str, Any]) -> Iterator[str]:
+    """Yield options about inputs, dependent rows and the observation of targets, which a corrected file needs, too."""
+    of_columns = [option for option in options_of(ColumnOptions) if option.field in OF_CORRECTED]
+    for option in (*of_columns, *options_of(RowDependence)):
+        if given.get(option.field) not in (None, (), False, option.default):
+            yield from (option.flag, option.text(given[option.field]))
 
 
 def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:

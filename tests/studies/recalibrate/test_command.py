@@ -436,6 +436,19 @@ def test_the_command_that_mends_has_the_options_of_the_fit(calcheck, val, tmp_pa
     assert report["conclusion"]["next"] == [f"calcheck recalibrate {name} {given} --to NEW -o corrected.parquet"]
 
 
+def test_the_command_that_tests_a_correction_states_how_targets_were_observed(
+    calcheck, val, test, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.read_parquet(test)
+    frame.drop(columns="y").to_parquet("new.parquet")
+    fit = ("recalibrate", Path(val).name, *FEW, "--method", "scale", "-o", "c.parquet", "--format", "json")
+    observed = json.loads(calcheck(*fit, "--target-std", "0.1").out)
+    assert observed["conclusion"]["next"] == ["calcheck evaluate c.parquet --target-std 0.1"]
+    without_targets = json.loads(calcheck(*fit, "--to", "new.parquet").out)
+    assert "next" not in without_targets["conclusion"] or not without_targets["conclusion"]["next"]
+
+
 @pytest.fixture
 def heat(tmp_path):
     """Return the path of predictions whose uncertainties are too small where temp exceeds 30."""
