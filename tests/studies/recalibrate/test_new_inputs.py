@@ -20,7 +20,7 @@ from calcheck.recalibration.cross_validation import (
 )
 from calcheck.recalibration.methods import FitOptions, Method
 
-FEW = ("--method", "scale", "--replicates", 0, "--resamples", 100)
+FEW = ("--method", "scale", "--replicates", 0, "--resamples", 0)
 
 
 def rows_with(weights):
@@ -62,8 +62,8 @@ def test_a_correction_is_not_fitted_without_the_fold_that_has_the_rows_like_new_
 def test_a_correction_for_new_inputs_is_that_of_rows_like_them_and_needs_enough_of_these(calcheck, tmp_path):
     """Standard deviations are right below 0, and half of what they should be above, where new inputs are."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=120)
-    y = np.where(x > 0, 2.0, 1.0) * rng.normal(size=120)
+    x = rng.normal(size=180)
+    y = np.where(x > 0, 2.0, 1.0) * rng.normal(size=180)
     pd.DataFrame({"a": x, "y": y, "mean": 0.0, "std": 1.0}).to_csv(tmp_path / "old.csv", index=False)
     pd.DataFrame({"a": 0.9 + 0.3 * rng.normal(size=30)}).to_csv(tmp_path / "new.csv", index=False)
     pd.DataFrame({"a": 2 + 0.1 * rng.normal(size=9)}).to_csv(tmp_path / "corner.csv", index=False)
@@ -79,7 +79,7 @@ def test_a_correction_for_new_inputs_is_that_of_rows_like_them_and_needs_enough_
     assert "Out of fold, with weights as among the new inputs, 90 % intervals" in header
     assert "omit --weights" not in ended.out
     assert "omit --on" in ended.out
-    assert 30 < report["settings"]["effective_rows"] < 60
+    assert 45 < report["settings"]["effective_rows"] < 90
     foretold = [each for each in report["results"] if each["slice"].get("rows") == "new inputs"]
     factors = [each["value"] for each in foretold if each["metric"] == "width-factor"]
     assert factors[0] > 1.6
