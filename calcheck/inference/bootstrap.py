@@ -18,9 +18,8 @@ from calcheck.statistics.groups import Averages, Groups, Means, MeanTerm, TieGro
 from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from calcheck.dependence.clusters import Clusters
     from calcheck.result_details import Bootstrap
-    from calcheck.typing import Indices, Values
+    from calcheck.typing import Indices
 
 RESAMPLES, MAX_RESAMPLES = 10_000, 100_000  # Default and maximum number of resamples
 BLOCK_DRAWS = 1 << 21  # Row draws per block of resamples: 16 MiB of weights share one pass over the columns
