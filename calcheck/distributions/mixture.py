@@ -192,7 +192,11 @@ class Noisy(Derived, Continuous):
     """
 
     family: ClassVar[str] = "with noise"
-    noise: Values  # (n,), standard deviations of the noise, >= 0
+    noise: Values  # (n,), standard deviations of the noise, >= 0; > 0 for counts
+
+    def __post_init__(self) -> None:
+        if isinstance(self.base, Counts):
+            require_positive("target-std", self.noise)
 
     def validate_targets(self, y: Values) -> None:
         """Allow any target."""

@@ -237,8 +237,6 @@ def add_noise(predictive: Predictive, noise: Values, keys: Words | None = None) 
             return replace(predictive, values=middle + np.copysign(reach, predictive.levels - 0.5))
         case Intervals():
             return _noisy_intervals(predictive, noise)
-        case Counts():
-            require_positive("target-std", noise)
     return Noisy(predictive, noise)
 
 

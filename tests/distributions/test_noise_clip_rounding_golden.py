@@ -289,6 +289,8 @@ def test_targets_in_single_precision_are_at_limits_and_on_the_grid():
     assert Observation(step=one(0.1)).targets(np.float64(np.float32([0.3]))) == 3 * 0.1
 
 
-def test_negative_noise_is_refused():
+def test_negative_noise_is_refused_and_counts_need_noise():
     with pytest.raises(ValuesError, match="nonnegative"):
         Observation(noise=one(-1))
+    with pytest.raises(ValuesError, match="positive"):
+        Noisy(Poisson(np.array([4.2, 3])), np.array([0.7, 0]))
