@@ -18,7 +18,7 @@ from calcheck.distributions.recalibrated import RecalibratedCounts, Recalibrated
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrow_columns import key_text, pc, replace_in_text
 from calcheck.io.column_names import ERROR, MEANS, OTHER_NAMES, STDS, TARGETS
-from calcheck.io.column_roles import GaussianRole, QuantilesRole, SamplesRole, columns_of
+from calcheck.io.column_roles import GaussianRole, IntervalsRole, QuantilesRole, SamplesRole, columns_of
 from calcheck.io.dataframes import list_column
 from calcheck.io.file_source import FileSource
 from calcheck.io.filters import MODELS
@@ -185,11 +185,13 @@ def _own_names(rows: Predictions, source: Source) -> tuple[str, ...] | None:
     if not isinstance(source, FileSource) or source.layout.layout:
         return None
     options, role = source.options, source.roles.predictive
-    stated = (options.target, options.truth, options.model, options.only, options.id)
+    stated = (options.target, options.truth, options.model, options.only, options.id, options.level)
     if options.names_form or any(stated) or rows.predictive is None:
         return None
     names, predictive = columns_of(role), rows.predictive.load()
     forms = {GaussianRole: ("mean", "std"), SamplesRole: ("samples",), QuantilesRole: (*getattr(role, "levels", ()),)}
+    if isinstance(role, IntervalsRole):
+        forms[IntervalsRole] = _interval_names(role.levels, has_point=role.point is not None)
     described = _described(predictive)
     levels = tuple(level_of(name) for name in described) if isinstance(role, QuantilesRole) else tuple(described)
     width = sum(np.asarray(values)[0].size for values in described.values())
@@ -213,6 +215,13 @@ def _plays_a_role(name: str, *, has_family: bool) -> bool:
     return name in known or bool(numbered) or stem in {*parameters, "emb", "input"}
 
 
+def _interval_names(levels: Iterable[float], *, has_point: bool) -> tuple[str, ...]:
+    """Return the canonical names of point predictions, lower limits and upper limits."""
+    named = [np.format_float_positional(level) for level in levels]
+    sides = (f"{side}_{level}" for side in ("lower", "upper") for level in named)
+    return (*(("prediction",) if has_point else ()), *sides)
+
+
 def _described(predictive: Predictive) -> dict[str, Any]:
     """Return the columns that describe distributions."""
     if isinstance(predictive, (RecalibratedScale, RecalibratedCounts)):
@@ -223,14 +232,11 @@ def _described(predictive: Predictive) -> dict[str, Any]:
         case Samples():
             return {"samples": predictive.draws}
         case Quantiles():
-            names = [level_name(level) for level in predictive.levels]
-            return {name: predictive.values[:, place] for place, name in enumerate(names)}
+            return {level_name(level): predictive.values[:, place] for place, level in enumerate(predictive.levels)}
         case Intervals():
-            named = [np.format_float_positional(level) for level in predictive.levels]
-            columns = {} if predictive.point is None else {"prediction": predictive.point}
-            for side, values in {"lower": predictive.lower, "upper": predictive.upper}.items():
-                columns |= {f"{side}_{level}": values[:, place] for place, level in enumerate(named)}
-            return columns
+            point = () if predictive.point is None else (predictive.point,)
+            names = _interval_names(predictive.levels, has_point=bool(point))
+            return dict(zip(names, (*point, *predictive.lower.T, *predictive.upper.T), strict=True))
         case Independent() if (normal := predictive.normal()) is not None:
             return {"mean": normal[0], "std": normal[1]}
         case _:

@@ -140,6 +140,23 @@ def test_corrected_files_have_the_columns_of_the_file_each_once(calcheck, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("stated", "expected"),
+    [((), ["obs", "fit", "lwr", "upr"]), (("--level", "0.9"), ["y", "prediction", "lower_0.9", "upper_0.9"])],
+)
+def test_corrected_limits_keep_their_names_where_these_state_the_level(calcheck, tmp_path, stated, expected):
+    middle, error = np.random.default_rng(5).normal(size=(2, 60))
+    given = write(tmp_path / "r.csv", {"obs": middle + error, "fit": middle, "lwr": middle - 1, "upr": middle + 1})
+    out = tmp_path / "out.csv"
+    ended = calcheck("recalibrate", given, *stated, "--method", "conformal", "-o", out, *FEW)
+    assert ended.code == 0, ended.err
+    assert pd.read_csv(out).columns.tolist() == expected
+    assert calcheck("coverage", out, *FEW).code == 0
+    low, high = pd.read_csv(out)[expected[2:]].to_numpy().T
+    assert_allclose((low + high) / 2, middle, atol=1e-12)
+    assert (high - low > 2).all()
+
+
+@pytest.mark.parametrize(
     "method", ["scale", "local", "pit", "conformal", *map(slow, ("shift-scale", "isotonic-variance", "bvs", "beta"))]
 )
 def test_a_stored_map_gives_the_same_predictions_as_the_fit(calcheck, val, test, tmp_path, method):
