@@ -142,4 +142,4 @@ def test_predictions_that_cannot_be_drawn_are_refused(calcheck, file, tmp_path, 
 def test_predictions_that_are_not_understood_are_refused_with_the_reason(calcheck, tmp_path):
     limits = {"y": np.arange(4.0), "lower": np.arange(4.0) - 1, "upper": np.arange(4.0) + 1}
     intervals = write(tmp_path / "intervals.parquet", limits)
-    assert "pass --level" in calcheck("inspect", intervals, "--plot", tmp_path / "a.svg").refused()
+    assert "Pass the level that was promised" in calcheck("inspect", intervals, "--plot", tmp_path / "a.svg").refused()
