@@ -388,8 +388,8 @@ def terms(conclusion: Answered) -> str:
         is_unknown = not outputs and any(each.value is None for each in undecided)
         why = "which could not be tested" if is_unknown else f"the estimate is not within {tolerance}"
         return f"{found}, {why}" if topics else ""
-    digits = DIGITS - len(str(conclusion.rows_needed))
-    rows = f"{round(conclusion.rows_needed, min(digits, 0)):,}"
+    unit = 10 ** max(len(str(conclusion.rows_needed)) - DIGITS, 0)
+    rows = f"{-(-conclusion.rows_needed // unit) * unit:,}"  # rounded up, as they are more than there are
     return f"{found}, some {rows} rows would show it within {tolerance} if the estimates stay"
 
 
@@ -483,7 +483,8 @@ def describe_overall(overall: Overall, report: Report, *, brief: bool = False) -
     results, confidence = report.results, report.settings["confidence"]
     verdict: str = "no verdict" if overall.verdict == "none" else overall.verdict
     if brief and verdict == "fail" and report.conclusion is not None and report.conclusion.answer == "yes":
-        verdict = "differ too little for a NO"
+        beyond = "at-level" in report.conclusion.qualifiers
+        verdict = "differ, but not in what decides" if beyond else "differ too little for a NO"
     text = f"{len(overall.metrics)} metrics together: {verdict}"
     if "dependence_noticed" in report.settings:
         return text

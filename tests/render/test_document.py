@@ -17,9 +17,13 @@ from calcheck.render.document import (
     Paragraph,
     Source,
     Table,
+    describe_overall,
     row_of,
+    terms,
 )
 from calcheck.render.markdown import escape as markdown_escaped
+from calcheck.reports import Input, Overall, Report
+from calcheck.reports.conclusion import Conclusion
 
 DOCUMENT_FORMATS = [name for name, known in FORMATS.items() if not known.data]
 HOSTILE = (
@@ -393,3 +397,29 @@ def test_heads_of_numbers_continue_after_a_hyphen_before_columns_are_omitted(pag
     assert lines[-1].split() == ["x" * 20, "1", "2", "3"]
     page(100)
     assert rendered(Document((table,)), "table").splitlines()[0].split() == ["key", *names]
+
+
+@pytest.mark.parametrize(("needed", "shown"), [(7, "7"), (301, "310"), (310, "310"), (99_001, "100,000")])
+def test_the_rows_that_would_show_it_are_rounded_up(needed, shown):
+    """301 rows are one more than there are."""
+    found = terms(Conclusion(answer="not-shown", effects=(), tolerance=0.2, rows_needed=needed))
+    assert f"some {shown} rows would show it" in found
+
+
+@pytest.mark.parametrize(
+    ("qualifiers", "shown"), [((), "differ too little for a NO"), (("at-level",), "differ, but not in what decides")]
+)
+def test_differences_beyond_the_tolerance_are_not_called_little(qualifiers, shown):
+    """A yes at one level says nothing of how much the others differ."""
+    answer = Conclusion(answer="yes", effects=(), tolerance=0.2, level=0.9, qualifiers=qualifiers)
+    read = Input(files=(), n=60, dropped=0, predictive="gaussian", columns={})
+    report = Report(calcheck="1", input=read, settings={"confidence": 0.95}, results=(), conclusion=answer)
+    overall = Overall(
+        verdict="fail",
+        p_value=0.001,
+        method="maximum relative to limits",
+        replicates=999,
+        metrics=("zms", "uce"),
+        leading="uce",
+    )
+    assert describe_overall(overall, report, brief=True).startswith(f"2 metrics together: {shown}, p < 0.01 (uce)")
