@@ -11,7 +11,7 @@ import typer
 from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 
 BEFORE_COMMAND = ("--config", "--no-config")
-SYNONYMS = {"--reference": "--against", "--new": "--to"}  # Flags of other tools
+SYNONYMS = {"--reference": ("--against",), "--new": ("--to", "--on")}  # Flags of other tools and commands
 LISTS = frozenset(
     {
         *("--target", "--mean", "--std", "--var", "--log-std", "--log-var", "--samples", "--quantiles"),
@@ -53,8 +53,8 @@ def _option_hint(error: Any) -> str:
         for name, command in error.ctx.find_root().command.commands.items()
     }
     flags = {flag.lstrip("-"): flag for parameter in error.ctx.command.params for flag in parameter.opts}
-    if SYNONYMS.get(error.option_name) in flags.values():
-        return f"Did you mean {SYNONYMS[error.option_name]}?"
+    if meant := next((flag for flag in SYNONYMS.get(error.option_name, ()) if flag in flags.values()), ""):
+        return f"Did you mean {meant}?"
     near = nearest_word(error.option_name.lstrip("-"), flags)
     commands = [name for name, flags in flags_of.items() if error.option_name in flags]
     if near and (not commands or near.startswith(error.option_name.lstrip("-"))):

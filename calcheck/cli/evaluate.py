@@ -45,6 +45,11 @@ NOT_BY_GROUP = (
     *("subsample", "pointwise", "brief", "worst", "best", "fail_on", "warn_on", "plot_by", "names", "validation", "on"),
     *(each.field for each in options_of(study_options.StateOptions)),
 )  # Options that do not apply to groups
+WITH_LEVEL = (
+    *("metrics", "groups", "power", "on", "inputs", "embedding", "time", "cluster", "block", "weights"),
+    *("subsample", "pointwise", "worst", "best", "plot"),
+    *(each.field for each in options_of(study_options.StateOptions)),
+)  # Options that need the level of intervals
 
 
 def _evaluate(files: list[str], **given: Any) -> None:
@@ -108,6 +113,7 @@ def _report(files: list[str], **given: Any) -> None:
     reports = _answer(files, given, _stated_rules(given))
     if given["output"] and given["output"] not in inputs_and_outputs.STDOUT:
         sys.stderr.write(f"wrote {given['output']}\n")
+        to = "" if given["output"] == PAGE_NAME or len(reports) > 1 else f" -o {shlex.quote(given['output'])}"
         for report in reports:
             outcomes = {"violated": report.violated("fail"), "not judged": report.unjudged("fail")}
             sys.stderr.writelines(
@@ -116,7 +122,7 @@ def _report(files: list[str], **given: Any) -> None:
             commands = () if given["inputs"] or report.conclusion is None else report.conclusion.next
             tests = (each for each in commands if " --inputs " in each and each.startswith("calcheck evaluate "))
             sys.stderr.writelines(
-                f"inputs were not tested: {each.replace('evaluate', 'report', 1)}\n" for each in tests
+                f"inputs were not tested: {each.replace('evaluate', 'report', 1)}{to}\n" for each in tests
             )
     _end(reports, given)
 
@@ -294,6 +300,7 @@ def _evaluated(
     if (
         plan.answer
         and not (plan.paged or plan.required.checked or plan.required.rules)
+        and not any(inputs_and_outputs.is_given(given, name) for name in WITH_LEVEL)
         and (held := source.coverage_without_level())
     ):
         return _without_level(source, held, given), None

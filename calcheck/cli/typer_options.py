@@ -156,9 +156,13 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options; options with a higher priority replace the configured ones that they exclude."""
         ctx.meta[SHORT] = "-h" in args and "--help" not in args
+        words = {word.partition("=")[0] for word in args}
         rest = super().parse_args(ctx, args)
         if ctx.resilient_parsing:
             return rest
+        for each in self.options:
+            if each.hint is not bool and each.short and words.issuperset(each.flags):
+                raise OptionError(f"{' and '.join(each.flags)} are the same option: pass only one of them")
         drop_excluded(ctx, self.options)
         ctx.obj.record(ctx, self.options)
         select_format(ctx, self.options)

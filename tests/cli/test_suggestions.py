@@ -49,6 +49,16 @@ def test_intervals_of_an_unknown_level_are_counted_and_judged_by_none(calcheck, 
     for command in ("check", "report", "recalibrate", "coverage"):
         message = calcheck(command, file).refused()
         assert f"Pass the level that was promised, as in calcheck {file} --level 0.9" in message
+    for option in (
+        "--pointwise=pw.csv",
+        "--save-state=st.npz",
+        f"--on={file}",
+        "--inputs=y",
+        "--weights=y",
+        "--cluster=y",
+    ):
+        message = calcheck("evaluate", file, option).refused()
+        assert "Pass the level that was promised" in message
 
 
 # options
@@ -67,6 +77,9 @@ def test_intervals_of_an_unknown_level_are_counted_and_judged_by_none(calcheck, 
         (("evaluate", "f", "--metric", "zms"), "No such option: --metric. Did you mean --metrics?"),
         (("zms", "f", "--config", "a"), "--config. Put this option before the command, e.g. calcheck --config FILE"),
         (("zms", "f", "--format", "jsn"), "got 'jsn'. Did you mean 'json'?"),
+        (("evaluate", "f", "--new", "x"), "No such option: --new. Did you mean --on?"),
+        (("recalibrate", "f", "--new", "x"), "No such option: --new. Did you mean --to?"),
+        (("check", "f", "--against", "a", "--baseline=b"), "--against and --baseline are the same option: pass only"),
         (("evaluate", "f", "--tolerance", "20"), "--tolerance must be at most 4, got 20: did you mean 0.2?"),
     ],
 )

@@ -36,6 +36,7 @@ def page(calcheck, tmp_path):
         wrote, *hints = ended.err.splitlines()
         assert (ended.code, ended.out, wrote) == (0, "", f"wrote {path}")
         assert all(each.startswith("inputs were not tested: calcheck report ") for each in hints)
+        assert len(arguments) > 1 or all(each.endswith(f" -o {path}") for each in hints)
         return path.read_text(encoding="utf-8")
 
     return written
