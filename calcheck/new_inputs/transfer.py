@@ -1,8 +1,9 @@
 """The answer about a population of new rows, and its sentences."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +19,9 @@ from calcheck.kernels.bandwidths import Scaling
 from calcheck.new_inputs.difference import compare_inputs
 from calcheck.new_inputs.population import Factor, Outputs, Population, observed_bias, stated_levels
 from calcheck.new_inputs.positions import Beyond, Neighborhood, parts_of, scale_inputs
-from calcheck.new_inputs.weights import choose_labels
+from calcheck.new_inputs.weights import DensityRatio, choose_labels
 from calcheck.predictions import Predictions, concat, row_sample
-from calcheck.reports.conclusion import Effect, InputsDiffer, NewInputs, WidthFactor
+from calcheck.reports.conclusion import MOST_ROWS, Effect, InputsDiffer, NewInputs, WidthFactor
 from calcheck.typing import AnyArray, Indices, Values
 
 # Distance of the means of weighted tested rows from those of new ones, in standard deviations and relative to that
@@ -141,7 +142,6 @@ def _sizes(estimates: Sequence[Estimate], terms: Terms) -> tuple[Effect, ...]:
 
 FEWEST, FEWEST_NEW = 20, 5  # Fewest tested and new rows that say anything
 FEWEST_OBSERVED = 10  # Fewest new rows with targets that are compared with what was foretold
-MOST_ROWS = 10_000  # Most tested and most new rows that estimates are from; more are sampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ class Transferred:
     # if that is a new row with a target), its conformal p-value, whether it lies beyond, and its local factor, else NaN
     columns: dict[str, AnyArray]
     tested_distances: Values  # (n,), distances of tested rows to others, in ascending order
-    weights: Values  # (n,), the density ratio at each tested row; 0 for those that were not sampled
+    weights: Callable[[], Values]  # Returns the density ratio at each tested row, (n,), sampled or not
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,10 +241,8 @@ def transfer_located(
         "beyond": beyond.rows,
         "local_factor": _local_factors(found, new.lazy_inputs(), beyond, scaling),
     }
-    weights = np.zeros(len(tested))
-    if found is not None:
-        weights[sample.tested_places(tested)] = found.weights.ratio
-    return Transferred(conclusion, columns, beyond.tested, weights[: len(rows)])
+    ratio = None if found is None else found.reweighting.ratio
+    return Transferred(conclusion, columns, beyond.tested, partial(_ratio, ratio, rows.lazy_inputs(), scaling))
 
 
 def _check(rows: Predictions, new: Predictions) -> None:
@@ -333,6 +331,13 @@ def means_at_new(rows: Predictions, values: Values, new: Predictions, located: P
     found = sample.population(rows.take(chosen), lambda _: outputs, new.lazy_inputs(), located.near)
     reason = FEW_NEW if found is None else _mismatch(found)
     return MeansAtNew(None if reason else found, reason, some)
+
+
+def _ratio(found: DensityRatio | None, x: Inputs, scaling: Scaling) -> Values:
+    """Return the density of new inputs relative to that of tested ones (n, d), (n,)."""
+    if found is None:
+        return np.zeros(len(x))
+    return np.concatenate([found.at(scaling(block)) for block in parts_of(x)])
 
 
 def _local_factors(found: Population | None, x: Inputs, beyond: Beyond, scaling: Scaling) -> Values:

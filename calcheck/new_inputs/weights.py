@@ -1,8 +1,8 @@
 """Weights with which tested rows stand for new ones, doubly robust, and the new rows that would add most to them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +53,7 @@ class DensityRatio:
     tested: Values  # (n, b), kernel values of the tested rows with the centers
     new: Values  # (m, b), those of the new rows
     ridge: float
+    kernel_values: Callable[[Values], Values] | None = None  # Returns those of scaled inputs (k, d), (k, b)
 
     @classmethod
     def from_inputs(cls, tested: Values, new: Values, rng: Generator) -> "DensityRatio":
@@ -67,7 +68,8 @@ class DensityRatio:
     def _with_width(cls, gamma: float, centers: Values, tested: Values, new: Values) -> "tuple[float, DensityRatio]":
         """Return the smallest loss in cross-validation of a kernel, and the ratio that has it."""
         kernel = Rbf(gamma=gamma)
-        found = cls(kernel.gram(tested, centers), kernel.gram(new, centers), RIDGES[0])
+        values = partial(_kernel_values, kernel, centers)
+        found = cls(values(tested), values(new), RIDGES[0], values)
         folds = list(found._folds())
         losses = [sum(out.at(rest.coefficients(ridge)) for rest, out in folds) for ridge in RIDGES]
         place = int(np.argmin(losses))
@@ -92,11 +94,27 @@ class DensityRatio:
 
     def weights(self, counts: Values, new_counts: Values) -> Values:
         """Return the ratio at each tested row, (n,), fitted to rows that occur several times: (n,) and (m,) counts."""
+        return np.asarray(self.tested @ self._coefficients(counts, new_counts))
+
+    def at(self, x: Values) -> Values:
+        """Return the ratio at scaled inputs (k, d), (k,)."""
+        if self.kernel_values is None:
+            raise ValueError("the centers of the ratio are not known")
+        return np.asarray(self.kernel_values(x) @ self._once)
+
+    @cached_property
+    def _once(self) -> Values:
+        return self._coefficients(np.ones(len(self.tested)), np.ones(len(self.new)))
+
+    def _coefficients(self, counts: Values, new_counts: Values) -> Values:
         drawn = counts > 0
         some = self.tested[drawn]
         square = (some * counts[drawn, None]).T @ some / counts.sum()
-        found = _Loss(square, new_counts @ self.new / new_counts.sum()).coefficients(self.ridge)
-        return np.asarray(self.tested @ found)
+        return _Loss(square, new_counts @ self.new / new_counts.sum()).coefficients(self.ridge)
+
+
+def _kernel_values(kernel: Rbf, centers: Values, x: Values) -> Values:
+    return np.asarray(kernel.gram(x, centers))
 
 
 LANDMARKS, DIRECTIONS = 500, 100  # Most landmarks of the regression, and most directions in the space of its features

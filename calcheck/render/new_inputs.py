@@ -6,7 +6,7 @@ from pathlib import PurePath
 from calcheck.core.text import p_text, percent
 from calcheck.render.numbers_and_notes import factor, number, shift
 from calcheck.reports import Report
-from calcheck.reports.conclusion import Effect, NewInputs
+from calcheck.reports.conclusion import MOST_ROWS, Effect, NewInputs
 
 NEW = "new_inputs"  # Role of the file
 SIGNIFICANT = 0.05  # Maximum p-value of inputs that differ
@@ -75,6 +75,7 @@ def differ_text(on: NewInputs) -> str:
 def count_text(on: NewInputs, tested: int) -> str:
     """Return how many of the tested rows count for the new ones."""
     rows = f"of {tested:,} tested rows" + (f" and {on.labelled:,} new ones with targets" if on.labelled else "")
+    rows += f", of which {MOST_ROWS:,} are sampled," if tested + on.labelled > MOST_ROWS else ""
     return f"none {rows} count there" if on.effective_rows is None else f"{on.effective_rows:,.0f} {rows} count there"
 
 

@@ -170,6 +170,9 @@ class InputsDiffer:
     columns: tuple[ColumnDifference, ...] = ()
 
 
+MOST_ROWS = 10_000  # Most tested and most new rows that estimates at new inputs are from; more are sampled
+
+
 @dataclass(frozen=True, kw_only=True)
 class NewInputs(Answered):
     """The answer at new inputs, of which targets are not known; but for ``beyond``, without the rows that lie beyond.

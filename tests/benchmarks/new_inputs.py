@@ -112,7 +112,8 @@ def one_set(design, n, shift, seed):
     truth = size * true_factor(other[~found.columns["beyond"]])
     stated, bias = found.conclusion.effects[0], found.conclusion.effects[1:2]
     factor = Factor.from_rows(rows, LEVEL)
-    weights = found.weights if found.weights.any() else np.ones(n)
+    ratio = found.weights()
+    weights = ratio if ratio.any() else np.ones(n)
     plain, weighted = (factor.value(each / each.sum()) for each in (np.ones(n), weights))
     result = {
         "unweighted": np.log(plain / truth),

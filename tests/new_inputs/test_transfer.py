@@ -14,6 +14,7 @@ from calcheck.metrics import METRICS
 from calcheck.new_inputs.population import binomial_p
 from calcheck.new_inputs.transfer import transfer
 from calcheck.predictions import InMemory, Predictions
+from calcheck.render.new_inputs import count_text
 from tests.benchmarks import right_models
 
 TRUE = 1.303  # The factor of new inputs around 1: 90 % of normal errors times exp(.4 tanh x) are up to it
@@ -49,6 +50,19 @@ def test_the_factor_is_that_of_the_new_inputs(found):
     assert 150 < found.conclusion.effective_rows < 350
     assert [each.level for each in found.conclusion.factors] == [0.5, 0.9, 0.99]
     assert 0.75 < found.conclusion.coverage < 0.87  # normal errors of that size are inside with .79
+
+
+def test_rows_that_are_not_sampled_have_weights_and_the_screen_names_the_sample(found, monkeypatch):
+    """Where new inputs are, the weights of 300 rows, of which 100 are sampled, are near the ratio of the densities."""
+    monkeypatch.setattr("calcheck.new_inputs.transfer.MOST_ROWS", 100)
+    rng = np.random.default_rng(2)
+    rows = make_rows(300, rng)
+    weights, x = transferred(rows, new_inputs(60, rng)).weights(), rows.x[:, 0]
+    near = np.abs(x - 1) < 1
+    true = np.exp(-((x - 1) ** 2) / 1.28 + x**2 / 2) / 0.8
+    assert np.mean(weights[near] > 0) > 0.95
+    assert np.mean(weights[near]) == pytest.approx(np.mean(true[near]), rel=0.3)
+    assert " of 15,000 tested rows, of which 10,000 are sampled, count there" in count_text(found.conclusion, 15_000)
 
 
 def test_inputs_that_differ_are_named(found):

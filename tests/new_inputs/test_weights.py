@@ -29,7 +29,9 @@ def test_the_density_ratio_is_the_solution_of_kanamori():
 def test_the_density_ratio_of_two_normal_samples_is_near_the_true_one():
     rng = np.random.default_rng(0)
     tested, new = rng.normal(size=(2000, 1)), rng.normal(loc=0.5, scale=0.8, size=(2000, 1))
-    ratio = DensityRatio.from_inputs(tested, new, rng).weights(np.ones(2000), np.ones(2000))
+    found = DensityRatio.from_inputs(tested, new, rng)
+    ratio = found.weights(np.ones(2000), np.ones(2000))
+    np.testing.assert_allclose(found.at(tested), ratio)
     x = tested[:, 0]
     true = np.exp(-((x - 0.5) ** 2) / 1.28 + x**2 / 2) / 0.8
     assert np.mean((ratio - true) ** 2) < 0.02 < np.var(true) / 5

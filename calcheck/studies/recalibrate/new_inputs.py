@@ -12,6 +12,7 @@ from calcheck.options import TOLERANCE
 from calcheck.predictions import Predictions
 from calcheck.recalibration.cross_validation import WEIGHTS
 from calcheck.reports import Inference, Result
+from calcheck.statistics.groups import effective_count
 from calcheck.studies.recalibrate.places import BIAS, FACTOR
 
 NEW = "new inputs"
@@ -23,7 +24,8 @@ def weighted_rows(rows: Predictions, new: Predictions, run: Run) -> tuple[Predic
     on = found.conclusion
     if on.effects[0].value is None or on.effective_rows is None:
         raise DataError(f"no correction is fitted for new inputs (--on): {on.effects[0].text}")
-    return replace(rows, columns={**rows.columns, WEIGHTS: found.weights}), on.effective_rows
+    weights = found.weights()
+    return replace(rows, columns={**rows.columns, WEIGHTS: weights}), effective_count(weights)
 
 
 def _transferred(rows: Predictions, new: Predictions, run: Run) -> Transferred:
