@@ -224,6 +224,17 @@ class Partition(Groups):
         below = (self.cuts[last][0],) if last < len(self.cuts) else ()
         return (*above, *below) or (Condition(self.column, DIFFERENT, ""),)
 
+    def others(self, first: int, last: int) -> list[tuple[Conditions, Mask]]:
+        """Return parts of the rows that are not in the bins from one to another: conditions, and the rows, (n,)."""
+        label, ordered, bins = self.label, self.ordered, self.bins
+        if last < ordered:
+            below = [((self.cuts[first - 1][0],), label < first)] if first else []
+            above = [((cut[1],), (label > last) & (label < ordered)) for cut in self.cuts[last : last + 1]]
+            return [*below, *above, *((bins[each], label == each) for each in range(ordered, len(bins)))]
+        if len(bins[first]) == 1:
+            return [((bins[first][0].opposite(),), label != first)]
+        return [(conditions, label == each) for each, conditions in enumerate(bins) if each != first]
+
 
 def label_of(conditions: Iterable[Condition]) -> str:
     """Return conditions in words: ``age>60 and sex=f``."""

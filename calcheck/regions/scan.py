@@ -1,6 +1,6 @@
 """Regions of bins in which row scores deviate from those of a perfect model."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from calcheck.core import sc
-from calcheck.core.filter_conditions import Condition
+from calcheck.core.filter_conditions import ORDER, Condition
 from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition
 from calcheck.reports.conclusion import Direction
@@ -201,38 +201,68 @@ class Scan:
             largest = np.maximum(largest, excess.max(axis=0).max(axis=1))
         return Deviations(self, data, squares / count, tuple(each[..., 0] for each in rows), largest)
 
-    def conditions(self, region: Region) -> tuple[Condition, ...]:
-        """Return the conditions of the rows of a region; none for all rows."""
-        sides = ((region.first, region.first_run), (region.second, region.second_run))
-        parts = [self.columns[column].conditions(*run) for column, run in sides if run is not None]
-        return tuple(chain.from_iterable(parts))
+    def sides(
+        self, region: Region, scores: Values, searched: Indices | slice = slice(None), least: int | None = None
+    ) -> list["Side"]:
+        """Return the runs of bins of a region; none for all rows.
+
+        The limit of one column is where the scores (m,) of the searched rows change most, near that of the bins.
+        """
+        found = self._bins(region)
+        if len(found) == 1:
+            (bins, first, last), least = found[0], self.min_rows if least is None else least
+            if divided := bins.divided((first, last), scores, searched, least):
+                return [Side(divided, int(first > 0), int(first > 0))]
+        return found
+
+    def _bins(self, region: Region) -> list["Side"]:
+        runs = ((region.first, region.first_run), (region.second, region.second_run))
+        return [Side(self.columns[column], *run) for column, run in runs if run is not None]
+
+    def mask(self, region: Region) -> Mask:
+        """Return which rows are in the bins of a region, (n,)."""
+        return self.intersect(self._bins(region))[1]
 
     def place(
         self, region: Region, scores: Values, searched: Indices | slice = slice(None), least: int | None = None
     ) -> tuple[tuple[Condition, ...], Mask]:
-        """Return the conditions of a region, and which rows are in it, (n,).
+        """Return the conditions of a region, and which rows are in it, (n,); see :meth:`sides`."""
+        return self.intersect(self.sides(region, scores, searched, least))
 
-        The limit of one column is where the scores (m,) of the searched rows change most, near that of the bins.
-        """
-        for column, run, other in (
-            (region.first, region.first_run, region.second_run),
-            (region.second, region.second_run, region.first_run),
-        ):
-            if run is not None and other is None:
-                least = self.min_rows if least is None else least
-                if divided := self.columns[column].divided(run, scores, searched, least):
-                    side = int(run[0] > 0)
-                    return divided.bins[side], divided.label == side
-        return self.conditions(region), self.mask(region)
+    def intersect(self, sides: Iterable["Side"]) -> tuple[tuple[Condition, ...], Mask]:
+        """Return the conditions of the rows that are inside of all sides, and which these are, (n,)."""
+        inside, conditions = np.ones(len(self.columns[0].label), dtype=np.bool_), list[Condition]()
+        for side in sides:
+            inside &= side.inside
+            conditions += side.bins.conditions(side.first, side.last)
+        return tuple(conditions), inside
 
-    def mask(self, region: Region) -> Mask:
-        """Return which rows are in a region, (n,)."""
-        inside = np.ones(len(self.columns[0].label), dtype=np.bool_)
-        for column, run in ((region.first, region.first_run), (region.second, region.second_run)):
-            if run is not None:
-                label = self.columns[column].label
-                inside &= (label >= run[0]) & (label <= run[1])
-        return inside
+
+class Side(NamedTuple):
+    """A run of the bins of a column, which is a region or a side of one."""
+
+    bins: Partition
+    first: int
+    last: int
+
+    @property
+    def inside(self) -> Mask:
+        """Which rows are in the run, (n,)."""
+        return np.asarray((self.bins.label >= self.first) & (self.bins.label <= self.last))
+
+
+def outside_of(
+    before: Iterable[Sequence[Side]], conditions: tuple[Condition, ...], inside: Mask
+) -> tuple[tuple[Condition, ...], Mask]:
+    """Return the conditions and the rows, (n,), of the largest part of a region that is outside of those before."""
+    for sides in before:
+        if (inside & np.all([each.inside for each in sides], axis=0)).any():
+            parts = chain.from_iterable(each.bins.others(each.first, each.last) for each in sides)
+            further, part = max(parts, key=lambda each: np.sum(inside & each[1]))
+            limits = {each.column + each.operator for each in further if each.operator in ORDER}  # Those nearer
+            conditions = (*(each for each in conditions if each.column + each.operator not in limits), *further)
+            inside = inside & part
+    return conditions, inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,20 +290,16 @@ class Deviations:
         """Return the probability that a perfect model has as large an excess in any region, for each excess."""
         return p_values_of(excess, self.largest)
 
-    def most_deviating(self, level: float, most: int) -> list[Region]:
-        """Return the regions that deviate most, at least the first, with rows outside of the others that do, too."""
+    @cached_property
+    def _whole(self) -> list[Values]:
+        """The excess of all rows of each region."""
         new = np.ones(len(self.scores))
-        whole = self._excess(self._deviations(new), new)
-        found: list[Region] = []
-        while len(found) < most:
-            region = self._largest(new, whole, level if found else 1.0)
-            if found and region.p_value > level:
-                break
-            found.append(region)
-            new = np.where(self.scan.mask(region), 0.0, new)
-            if region.p_value > level or not new.any():
-                break
-        return found
+        return self._excess(self._deviations(new), new)
+
+    def judge(self, inside: Mask, score: int) -> tuple[float, float]:
+        """Return the deviation of a score of some rows, (n,), and its p-value."""
+        deviation = standardize(self.scores[inside, score].sum(), self.variances[inside, score].sum())
+        return float(deviation), float(self.p_values(self.scan.excess(deviation, inside.sum())))
 
     def in_cells(self, pair: tuple[int, int], score: int) -> tuple[Indices, Values]:
         """Return the number of rows, and the deviation of a score, by cell of a pair of columns, (k, l) each."""
@@ -292,10 +318,14 @@ class Deviations:
         variances = self.scan.by_region(weights[:, None] * self.variances)
         return [standardize(total, variance) for total, variance in zip(sums, variances, strict=True)]
 
-    def _largest(self, new: Values, whole: list[Values], level: float) -> Region:
-        """Return the region whose new rows have the largest excess, and the larger p-value of these and all rows."""
-        deviations, outside = self._deviations(new), self.scan.by_region(new[:, None])
-        rest = self._excess(deviations, new)
+    def most_deviating(self, new: Mask | None = None, level: float = 1.0) -> Region:
+        """Return the region that deviates most, with the larger p-value of its new rows and all of its rows.
+
+        At least half of its rows are new, all by default, and all of its rows deviate at the level.
+        """
+        weights, whole = np.ones(len(self.scores)) if new is None else new.astype(np.float64), self._whole
+        deviations, outside = self._deviations(weights), self.scan.by_region(weights[:, None])
+        rest = self._excess(deviations, weights)
         values = []
         for part, all_rows, rows, total in zip(rest, whole, outside, self.rows, strict=True):
             eligible = (rows[..., 0] >= NEW_SHARE * total) & (self.p_values(all_rows.max(axis=2)) <= level)

@@ -150,12 +150,13 @@ def test_deviations_are_those_of_all_regions_one_by_one():
             largest = np.maximum(largest, sums.max(axis=1) - np.sqrt(2 * (1 + np.log(60 / mask.sum()))))
     assert_allclose(found.largest, largest, rtol=1e-12)
     assert found.regions == len(regions)
-    (best,) = found.most_deviating(0.0, 3)
+    best = found.most_deviating()
     mask = scan.mask(best)
     assert_allclose(abs(best.deviation) - np.sqrt(2 * (1 + np.log(60 / mask.sum()))), largest[0], rtol=1e-12)
     assert_allclose(best.p_value, np.mean(largest >= largest[0]))
     inside = scores[0][mask].sum(axis=0) / np.sqrt(squares[mask].sum(axis=0))
     assert_allclose(inside[best.score], best.deviation, rtol=1e-12)
+    assert_allclose(found.judge(mask, best.score), (best.deviation, best.p_value), rtol=1e-12)
 
 
 def test_scores_of_many_replicates_are_read_in_blocks(monkeypatch):
@@ -291,3 +292,51 @@ def test_two_faults_are_two_regions():
     assert list(found.values())[:2] == ["dispersion", "bias"]
     assert len(found) <= 3
     assert "biased: targets are above the predictions by 0." in str(report.conclusion)
+
+
+def searched(y, **columns):
+    """Return the group and the number of rows of each region, and which rows are written as its own."""
+    rows = Predictions(y=y, predictive=Gaussian(np.zeros(len(y)), np.ones(len(y))), columns=columns)
+    given = {}
+    report = search_regions(InMemory(rows), run=Run(replicates=59), sink=lambda _, found: given.update(found))
+    groups = list(dict.fromkeys((each.slice["group"], each.slice["rows"]) for each in report.results))
+    return groups, [given["region"] == number for number in range(1, len(groups) + 1)]
+
+
+def test_rows_of_a_moved_limit_make_no_further_region():
+    """Uncertainties are too small from 0.66 on, inside of a bin: the rows of the bin below 0.66 are no fault."""
+    rng = np.random.default_rng(2)
+    x = rng.random(800)
+    ((group, rows),), (inside,) = searched(rng.normal(size=800) * np.where(x > 0.66, 2.5, 1), x=x)
+    assert (group, rows) == ("x>0.66", np.sum(x > 0.66))
+    assert inside.tolist() == (x > 0.66).tolist()
+
+
+def test_further_regions_leave_out_the_rows_of_those_before():
+    rng = np.random.default_rng(1)
+    a, b = rng.random((2, 2000))
+    factor = np.where(a > 0.7, 2.5, 1) * np.where(b > 0.6, 1.6, 1)
+    ((first, _), (second, rows)), regions = searched(factor * rng.normal(size=2000), a=a, b=b)
+    assert (first, second) == ("a>0.694", "b>0.6 and a<=0.694")
+    assert regions[1].tolist() == ((b > 0.6) & (a <= 0.694)).tolist()
+    assert rows == regions[1].sum()
+
+
+def test_the_parts_outside_of_bins_are_the_rows_of_their_conditions():
+    rng = np.random.default_rng(1)
+    numbers, texts = rng.integers(0, 60, 300).astype(float), rng.choice([*"aaabbbccdefgh", ""], 300)
+    missing = numbers > 50
+    for bins, values in (
+        (Partition.quantiles("age", numbers, np.zeros(300, np.bool_), 4), [f"{each:g}" for each in numbers]),
+        (
+            Partition.quantiles("age", numbers, missing, 4),
+            ["" if gap else f"{each:g}" for each, gap in zip(numbers, missing, strict=True)],
+        ),
+        (Partition.categories("site", texts, texts == "", 3, 2), texts.tolist()),
+    ):
+        for first, last in bins.runs():
+            inside = (bins.label >= first) & (bins.label <= last)
+            parts = bins.others(first, last)
+            for conditions, rows in parts:
+                assert rows.tolist() == [all(each.holds_for(value) for each in conditions) for value in values]
+            assert np.any([rows for _, rows in parts], axis=0).tolist() == (~inside).tolist()

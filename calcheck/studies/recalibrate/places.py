@@ -110,7 +110,7 @@ class Places:
             deviations = scan.deviations(self._scores(rows.take(self.searched)))
         if not deviations.regions:
             return None
-        first = deviations.most_deviating(CLEAR, 1)[0]
+        first = deviations.most_deviating()
         if not rejects(first.p_value, 1 - CLEAR):
             return None
         least = math.ceil(self.scan.min_rows * len(self.searched) / len(rows))

@@ -182,7 +182,7 @@ def search_regions(
     only. The scores of the rows are functions of the PIT (:mod:`calcheck.regions.scan`). The sum of a score over a
     region, in units of its standard deviation and less a penalty for small regions, is compared with the maximum over
     all regions and both scores for each replicate, which controls the probability of any false region exactly. Further
-    regions are significant too, and so are their rows outside of those before.
+    regions are significant too, and so are their rows outside of those before, which alone are reported.
     """
     if run is not None and run.dependence.is_stated:
         msg = "regions are searched among independent rows only: with --cluster, --time or --block, name groups (--by)"
@@ -207,19 +207,35 @@ class RegionSearch:
         if not self.deviations.regions:
             least, rows = searched.min_rows, len(searched.rows)
             raise DataError(f"no region has {least} rows: there are {rows}, pass a smaller --min-rows")
-        self.found = self.deviations.most_deviating(1 - self.run.confidence, searched.options.most)
-        self.regions: list[FoundRegion] = []
-        for each in self.found:
-            conditions, inside = self.scan.place(each, self.deviations.scores[:, each.score])
-            own = np.flatnonzero(inside)
-            self.regions.append(FoundRegion(conditions, own, each.score, each.deviation, each.p_value))
+        self.first = self.deviations.most_deviating()
+        self.regions = self._search()
+
+    def _search(self) -> list[FoundRegion]:
+        """Return the region that deviates most, and the next ones, without the rows of those before."""
+        scan, level, region = self.scan, 1 - self.run.confidence, self.first
+        found, before, new = list[FoundRegion](), list[list[region_scan.Side]](), np.ones(len(self.searched.rows), bool)
+        while not found or region.p_value <= level:
+            searched, score, deviation, p_value = np.flatnonzero(new), region.score, region.deviation, region.p_value
+            sides = scan.sides(region, self.deviations.scores[searched, score], searched)
+            conditions, inside = region_scan.outside_of(before, *scan.intersect(sides))
+            if found:
+                deviation, own = self.deviations.judge(inside, score)
+                p_value = max(own, p_value)
+            if not found or p_value <= level:
+                found.append(FoundRegion(conditions, np.flatnonzero(inside), score, deviation, p_value))
+                before.append(sides)
+            new &= ~(inside | scan.mask(region))
+            if region.p_value > level or not new.any() or len(found) == self.searched.options.most:
+                break
+            region = self.deviations.most_deviating(new, level)
+        return found
 
     def report(self) -> Report:
         """Return the report, with metrics that describe the regions."""
         first = self.regions[0]
         results = [result for region in self.regions for result in self.searched.results(region)]
         if results and self.run.curves:
-            results[0] = replace(results[0], curves=self._map(self.found[0]))
+            results[0] = replace(results[0], curves=self._map(self.first))
         settings = {"regions": self.deviations.regions, "p_value": first.p_value, "detectable": self._detectable()}
         return self.searched.report(settings, results, self._conclude(first, results))
 
@@ -421,9 +437,9 @@ class SearchedRows:
         return fault_effects(results, self.tolerance, searched=True)
 
     def row_columns(self, regions: Sequence[Indices]) -> dict[str, Indices]:
-        """Return the number of the first region of each row, or 0, and of its cluster of the embedding, (n,) each."""
+        """Return the number of the region of each row, or 0, and of its cluster of the embedding, (n,) each."""
         numbers = np.zeros(len(self.rows), dtype=np.intp)
-        for number, rows in reversed(list(enumerate(regions, 1))):
+        for number, rows in enumerate(regions, 1):
             numbers[rows] = number
         return {"region": numbers, **({} if self.clusters is None else {"cluster": self.clusters.partition.label + 1})}
 
