@@ -139,9 +139,9 @@ def test_json_has_the_conclusion_and_commands_that_can_be_pasted(calcheck, narro
     own = {name: size[name] for name in ("value", "low", "high")}
     assert conclusion["factors"][1] == {"level": 0.9, "within": None} | own
     assert conclusion["next"] == [
-        f"calcheck coverage {narrow} --target y",
-        f"calcheck recalibrate {narrow} --target y",
         f"calcheck evaluate {narrow} --target y --inputs lat,lon",
+        f"calcheck recalibrate {narrow} --target y",
+        f"calcheck coverage {narrow} --target y",
     ]
 
 
