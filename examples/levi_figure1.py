@@ -54,6 +54,15 @@ def spread_line(report: Report, stage: str, name: str) -> Line:
     return Line([each["rmv"] for each in bins], [each["rmse"] for each in bins], name)
 
 
+def outcomes(report: Report) -> pd.DataFrame:
+    """Return the values of metrics on the test rows with their verdicts, before and after the correction."""
+    found: dict[str, dict[str, str]] = {"before": {}, "after": {}}
+    for each in report.results:
+        if each.slice.get("rows") == "other rows":
+            found[str(each.slice["stage"])][each.metric] = f"{each.value:.3g} {each.verdict}"
+    return pd.DataFrame(found)
+
+
 def picture(reports: dict[str, Report]) -> Picture:
     """Return the picture of both reliabilities before and after each correction."""
     first = next(iter(reports.values()))
@@ -85,7 +94,7 @@ def main(path: str) -> None:
         for method in METHODS
     }
     for method, report in reports.items():
-        print(f"{METHODS[method]}\n\n{report}")
+        print(f"{METHODS[method]}\n{outcomes(report).to_string()}\n")
     Path(path).write_bytes(draw(picture(reports), path))
 
 

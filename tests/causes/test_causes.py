@@ -117,7 +117,8 @@ def test_a_plain_factor_has_no_cause(kind):
 def test_each_cause_is_named_first_in_most_sets_and_none_for_plain_faults(kind):
     """Of 8 sets, causes that are first in .97 are so in fewer than 6 in one of 5,000 cells.
 
-    If .02 of plain faults have a cause, more than 3 of 32 have one in one of 250 runs.
+    If .02 of plain faults have a cause, more than 3 of 32 have one in one of 250 runs. The fault of one group is not
+    always shown, and then has no cause.
     """
     plain = 0
     for cause in benchmark.CAUSES[kind]:
@@ -126,6 +127,8 @@ def test_each_cause_is_named_first_in_most_sets_and_none_for_plain_faults(kind):
         found = [named(kind, rows_with(cause, kind, seed=seed))[:1] for seed in range(8)]
         if cause in benchmark.NONE:
             plain += sum(map(bool, found))
+        elif cause == "one-group":
+            assert {(cause,)} <= {*map(tuple, found)} <= {(), (cause,)}, found
         else:
             assert sum(each == cause.split()[:1] for each in found) >= 6, (cause, found)
     assert plain <= 3
