@@ -217,8 +217,16 @@ def _mean_of_sums(means: Means | dict[str, Values], n: float) -> WeightedMean:
     return clusters.WeightedMean(mean, variance**0.5, n - 1)
 
 
+class SpreadMetric(RowMetric):
+    """A metric of the predicted standard deviations."""
+
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
+        """Return the histogram of predicted standard deviations."""
+        return (curves.spread_histogram(zscores.spreads(shown.source.predictions().distributions())),)
+
+
 @dataclass(frozen=True)
-class Sharpness(RowMetric):
+class Sharpness(SpreadMetric):
     r"""Root mean predicted variance: the average predicted uncertainty.
 
     .. math:: \mathrm{sharpness} = \sqrt{\frac1n \sum_i \sigma_i^2}
@@ -246,10 +254,6 @@ class Sharpness(RowMetric):
         interpretation="Smaller is sharper, which is better only if the model is calibrated.",
         exempt_laws={"spread": "measures the width of predictions, not their calibration"},
     )
-
-    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
-        """Return the histogram of predicted standard deviations."""
-        return (curves.spread_histogram(zscores.spreads(shown.source.predictions().distributions())),)
 
     def compute(self, rows: Predictions) -> RowResults:
         return RowResults({"variance": zscores.spreads(rows.distributions()) ** 2})
@@ -296,7 +300,7 @@ class Width(LevelOption, MeanMetric):
 
 
 @dataclass(frozen=True)
-class Cv(RowMetric):
+class Cv(SpreadMetric):
     r"""Coefficient of variation of the predicted standard deviations.
 
     .. math:: C_v = \frac1{\bar\sigma} \sqrt{\frac{1}{n-1} \sum_i (\sigma_i - \bar\sigma)^2}
@@ -323,10 +327,6 @@ class Cv(RowMetric):
         interpretation="0 means that all rows have the same uncertainty; bins by uncertainty are then not informative.",
         exempt_laws={"spread": "measures the variation of uncertainties, not their calibration"},
     )
-
-    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
-        """Return the histogram of predicted standard deviations."""
-        return (curves.spread_histogram(zscores.spreads(shown.source.predictions().distributions())),)
 
     def compute(self, rows: Predictions) -> RowResults:
         std = zscores.spreads(rows.distributions())
