@@ -53,7 +53,7 @@ class DensityRatio:
     tested: Values  # (n, b), kernel values of the tested rows with the centers
     new: Values  # (m, b), those of the new rows
     ridge: float
-    kernel_values: Callable[[Values], Values] | None = None  # Returns those of scaled inputs (k, d), (k, b)
+    kernel_values: Callable[[Values], Values] = np.asarray  # Returns those of scaled inputs (k, d), (k, b)
 
     @classmethod
     def from_inputs(cls, tested: Values, new: Values, rng: Generator) -> "DensityRatio":
@@ -98,8 +98,6 @@ class DensityRatio:
 
     def at(self, x: Values) -> Values:
         """Return the ratio at scaled inputs (k, d), (k,)."""
-        if self.kernel_values is None:
-            raise ValueError("the centers of the ratio are not known")
         return np.asarray(self.kernel_values(x) @ self._once)
 
     @cached_property
