@@ -16,6 +16,7 @@ from calcheck.api.requests import KeywordRequest, report_of
 from calcheck.errors import OptionError
 from calcheck.evaluation import PlaceSink, Sink
 from calcheck.inference.metric_protocol import RowResults
+from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.options import TOLERANCE
 from calcheck.predictions import Predictions
@@ -25,10 +26,13 @@ from calcheck.render.screen import screen_document
 from calcheck.reports import Report
 from calcheck.studies.gate.evaluate import answer_gates, evaluate_rule
 from calcheck.studies.gate.rules import parse
+from calcheck.studies.next_steps import calls, question_for_level
 from calcheck.studies.page.document import page_of
 from calcheck.studies.reject.study import CCE, ERROR_METRICS
 from calcheck.studies.sweep.study import REPEATS
 from calcheck.typing import Mask
+
+LEVEL = "calcheck.evaluate(..., level=LEVEL)"  # What to do if the level of intervals is not known
 
 
 @arguments.public
@@ -130,6 +134,10 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         raise OptionError(msg)
     columns = tuple(arguments.listed(plot_by))
     source = request.open(data, chosen, also=(*columns, *([groups] if groups else [])), inputs=True)
+    if metrics is None and pointwise and not pictures and isinstance(source, FileSource):
+        counted = question_for_level(source, LEVEL)
+        if counted is not None:
+            return InteractiveReport.from_report(counted)
     worst, best = arguments.checked_count("worst", worst), arguments.checked_count("best", best)
     points = None if at is None else arguments.evaluation_points(at, source)
 
@@ -157,6 +165,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             answer=request.answer(),
         )
     found = replace(arguments.require_results(found), skipped=(*found.skipped, *without))
+    if found.conclusion is not None and isinstance(source, FileSource):
+        found = replace(found, conclusion=replace(found.conclusion, next=calls(found, source)))
     screen = partial(screen_document, named=metrics is not None)
 
     def again(name: str) -> Report:
@@ -255,6 +265,9 @@ def check(
     gates = tuple(evaluate_rule(parse(text), found) for text in arguments.listed(fail_on))
     if strict or not gates:
         gates = (*answer_gates(found, strict=strict), *gates)
+    if found.conclusion is not None:
+        others = tuple(each for each in found.conclusion.next if "assert_calibrated" not in each)
+        found = replace(found, conclusion=replace(found.conclusion, next=others))
     return InteractiveReport.from_report(replace(found, gates=gates))
 
 

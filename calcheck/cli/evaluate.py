@@ -14,7 +14,7 @@ import typer
 
 from calcheck.cli import check, inputs_and_outputs
 from calcheck.cli.error_messages import list_hint
-from calcheck.cli.next_commands import evaluate_commands, next_commands, without_known_names
+from calcheck.cli.next_commands import evaluation_of, next_commands, without_known_names
 from calcheck.cli.states import merge_states, stream_metrics
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.errors import FileError, OptionError
@@ -27,6 +27,7 @@ from calcheck.render.screen import screen_document
 from calcheck.reports import Report, Skipped
 from calcheck.studies import STUDIES
 from calcheck.studies import options as study_options
+from calcheck.studies.next_steps import question_for_level
 from calcheck.typing import Mask
 
 if TYPE_CHECKING:
@@ -301,9 +302,9 @@ def _evaluated(
         plan.answer
         and not (plan.paged or plan.required.checked or plan.required.rules)
         and not any(inputs_and_outputs.is_given(given, name) for name in WITH_LEVEL)
-        and (held := source.coverage_without_level())
+        and (counted := question_for_level(source, evaluation_of(source.name, given, ["--level", "LEVEL"])))
     ):
-        return _without_level(source, held, given), None
+        return counted, None
     reason = (
         ""
         if inputs_and_outputs.streaming_requested(given)
@@ -326,22 +327,6 @@ def _evaluated(
             report = plan.slices.added(report, source, run)
         report = plan.required.judge(report, source, run, evaluated)
     return report, _model(name, report, source, rows, given) if rows else None
-
-
-def _without_level(source: FileSource, held: tuple[int, int], given: dict[str, Any]) -> Report:
-    """Return the report of intervals whose level is not known: how many targets they hold, and the question for it."""
-    from calcheck.core import __version__
-    from calcheck.io.interval_columns import held_text, named_pairs
-    from calcheck.reports.conclusion import Conclusion, Effect
-
-    with source.error_names():
-        told = Effect(topic="size", text=f"not judged: {held_text(named_pairs(source.columns.free)[0], held)}")
-        commands = evaluate_commands(source.name, given, ["--level", "LEVEL"])
-        answer = Conclusion(answer="not-shown", effects=(told,), next=commands)
-        read = source.at_level(0.9).input_info()
-        columns = {role: name for role, name in read.columns.items() if role != "levels"}
-        info = replace(read, predictive="intervals", columns=columns, options=())
-    return Report(calcheck=__version__, input=info, settings={}, results=(), conclusion=answer)
 
 
 def _evaluate_in_memory(

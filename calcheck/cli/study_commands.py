@@ -19,7 +19,7 @@ import typer
 from calcheck.cli import inputs_and_outputs
 from calcheck.cli.app import metric_name
 from calcheck.cli.inputs_and_outputs import is_given, refuse
-from calcheck.cli.next_commands import evaluate_commands, monitor_commands, recalibrate_commands, slice_commands
+from calcheck.cli.next_commands import evaluation_of, monitor_commands, recalibrate_commands, slice_commands
 from calcheck.cli.typer_options import Command, build, command_of, parameters_of, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.execution.run import Run
@@ -261,9 +261,9 @@ class CommandRequest(Request):
         if len(files) == 1:
             known = [each.options.model for each in self._opened]
             named = dict(zip(names or known, known, strict=True))
-            return evaluate_commands(files[0], self.parameters, ["--model", str(named[model])])
+            return (evaluation_of(files[0], self.parameters, ["--model", str(named[model])]),)
         file = dict(zip(model_names(files, names), files, strict=True))[model]
-        return evaluate_commands(file, self.parameters, []) if split_options(file)[0] == file else ()
+        return (evaluation_of(file, self.parameters, []),) if split_options(file)[0] == file else ()
 
     def tell(self, text: str) -> None:
         sys.stderr.write(f"{text}\n")

@@ -224,10 +224,7 @@ class FileSource(Source):
 
     def coverage_without_level(self) -> tuple[int, int] | None:
         """Return how many targets are in the only intervals, whose level is not known, and of how many; else None."""
-        if self.options.level or self.options.names_form:
-            return None
-        pairs = interval_columns.named_pairs(self.columns.free)
-        if not pairs or pairs[0].level is not None or interval_columns.default_level(pairs[0]):
+        if interval_columns.without_level(self.columns, self.options) is None:
             return None
         try:
             rows = self.at_level(0.5).predictions()

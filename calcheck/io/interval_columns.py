@@ -140,6 +140,17 @@ def possible_limits(columns: ColumnIndex, name: str) -> str:
     return ""
 
 
+def without_level(columns: ColumnIndex, options: ColumnOptions) -> Pair | None:
+    """Return the only limits of predictions, if neither their names nor options state their level."""
+    stated = options.lower in columns.names and options.upper in columns.names
+    if options.level or (options.names_form and not stated):
+        return None
+    low, high = str(options.lower), str(options.upper)
+    pairs = [Pair(low, high, _level_in(low) or _level_in(high))] if stated else named_pairs(columns.free)
+    known = not pairs or pairs[0].level is not None or (not stated and default_level(pairs[0]) is not None)
+    return None if known else pairs[0]
+
+
 def _packed_name(columns: ColumnIndex) -> str | None:
     """Return the column of lists with both limits, if there is one with a known name."""
     name = columns.one_of("intervals", PACKED)

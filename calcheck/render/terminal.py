@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,8 +22,15 @@ if TYPE_CHECKING:
 
 View = Literal["full", "screen", "file"]
 LINES, NOTES = 24, 5  # Maximum number of lines of the first screen, and of notes on it
-PURPOSES = {"recalibrate": "mend", "check": "gate", "slices": "where", "monitor": "when", "evaluate": "test"}
-"""What commands to run next are for."""
+PURPOSES = {
+    "recalibrate": "mend",
+    "check": "gate",
+    "assert_calibrated": "gate",
+    "slices": "where",
+    "monitor": "when",
+    "evaluate": "test",
+}
+"""What commands to run next are for, also those of Python."""
 MARKS = {"best": "*", "second": "+"}
 STYLES = {
     "strong": "bold",
@@ -164,6 +172,9 @@ def _command_lines(command: str, width: int, *, undoes: bool) -> Iterator[str]:
     """Yield what a command is for, in a word, and the command, which a shell takes as it is, also on several lines."""
     if command.startswith("python "):
         yield from _code_lines(f"  {'undo':<8} {command}", width)
+        return
+    if called := re.match(r"(?:calcheck\.)?(\w+)[(.]", command):  # a function of Python
+        yield f"  {PURPOSES.get(called[1], 'look'):<8} {command}"
         return
     purpose = "undo" if undoes else PURPOSES.get(command.split()[1], "look")
     line = f"  {purpose:<8} calcheck"

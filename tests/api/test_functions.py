@@ -634,6 +634,37 @@ def test_python_shows_the_first_screen_of_the_command(frame):
         assert "--" not in text
 
 
+def test_a_screen_in_python_suggests_calls_that_can_be_made(frame):
+    """Each suggestion is a call, where ``...`` stands for the arguments of the first one; a check suggests no check."""
+    frame["heat"] = np.linspace(0, 1, N)
+    report = calcheck.evaluate(frame, **BARE)
+    assert report.conclusion.next == (
+        "calcheck.evaluate(..., inputs='heat')",
+        "calcheck.recalibrate(...)",
+        "report.plot('coverage')",
+    )
+    assert "  mend     calcheck.recalibrate(...)" in repr(report).splitlines()
+    for call in report.conclusion.next:
+        eval(call.replace("...", "frame"), {"calcheck": calcheck, "frame": frame, "report": report})  # noqa: S307
+    right = frame.assign(std=1.0)
+    assert calcheck.evaluate(right, **BARE, tolerance=2).conclusion.next[-1] == "calcheck.assert_calibrated(...)"
+    assert not any("assert" in call for call in calcheck.check(right, **BARE, tolerance=2).conclusion.next)
+
+
+def test_intervals_of_an_unknown_level_are_counted_in_python(frame):
+    """As the command does; a check, a page and metrics need the level."""
+    frame = pd.DataFrame({"y": np.r_[np.zeros(79), np.full(21, 2.0)], "lo": -1.0, "hi": 1.0})
+    arrays = {"y": frame["y"], "lower": frame["lo"], "upper": frame["hi"]}
+    for report in (calcheck.evaluate(frame), calcheck.evaluate(**arrays)):
+        assert report.conclusion.answer == "not-shown"
+        assert "hold 79 % (70 to 87 %) of 100 targets" in report.conclusion.effects[0].text
+        assert report.conclusion.next == ("calcheck.evaluate(..., level=LEVEL)",)
+        assert "NOT SHOWN" in repr(report)
+    for call in (calcheck.check, calcheck.report, calcheck.assert_calibrated):
+        with pytest.raises(CalcheckError, match=r"Pass the level that was promised, as in level=0\.9"):
+            call(frame)
+
+
 @pytest.mark.slow
 def test_html_is_escaped(frame):
     hostile = "<script>alert(1)</script>"

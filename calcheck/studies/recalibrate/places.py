@@ -1,7 +1,7 @@
 """Where predictions are wrong before and after a correction: regions and groups, with the factors that they need."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -9,17 +9,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calcheck.evaluation import fitted_metric
+from calcheck.errors import DataError, OptionError
+from calcheck.evaluation import Answer, fitted_metric
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.intervals import infer
 from calcheck.inference.metric_protocol import Basis
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import inapplicable_reason
+from calcheck.new_inputs.transfer import Transferred, transfer
+from calcheck.options import TOLERANCE
 from calcheck.predictions import InMemory, Predictions, Source, row_keys
+from calcheck.recalibration.cross_validation import WEIGHTS
 from calcheck.regions.partition import filter_options, label_of, search_columns
 from calcheck.regions.scan import DIRECTIONS, Scan, row_scores, scores_of
-from calcheck.reports import Result, rejects
+from calcheck.reports import Inference, Result, rejects
+from calcheck.statistics.groups import effective_count
 from calcheck.typing import Indices, Mask, Values
 
 MOST_ROWS = 10_000  # Rows that are searched; of more, a sample
@@ -31,6 +36,7 @@ FEWEST, MOST = 30, 8  # Minimum number of rows of a group, and maximum number of
 FACTOR = "width-factor"
 BIAS = "standardized-bias"
 REST = "elsewhere"
+NEW = "new inputs"
 
 
 class Place(NamedTuple):
@@ -146,3 +152,33 @@ class Places:
             where = {**subset, "group": place.label, "filter": place.filter, "n": int(place.inside.sum())}
             for each, inference in zip(computed, inferred, strict=True):
                 yield each.metric.result(each.value, where, replace(inference, verdict="none"))
+
+
+def weighted_rows(rows: Predictions, new: Predictions, run: Run) -> tuple[Predictions, float]:
+    """Return rows with a column of weights as among the new ones, and how many of them count."""
+    found = _transferred(rows, new, run)
+    on = found.conclusion
+    if on.effects[0].value is None or on.effective_rows is None:
+        raise DataError(f"no correction is fitted for new inputs (--on): {on.effects[0].text}")
+    weights = found.weights()
+    return replace(rows, columns={**rows.columns, WEIGHTS: weights}), effective_count(weights)
+
+
+def _transferred(rows: Predictions, new: Predictions, run: Run) -> Transferred:
+    if rows.x is None:
+        raise OptionError("--on compares inputs: also pass --inputs or --embedding, with the columns of both files")
+    return transfer(rows, new, run=run, tolerance=TOLERANCE, level=Answer().level_of(rows))
+
+
+def foretold_results(stages: Mapping[str, Predictions], new: Predictions, run: Run) -> Iterator[Result]:
+    """Yield by how much intervals and means are off at new inputs, by stages of rows."""
+    for stage, rows in stages.items():
+        for effect in _transferred(rows, new, run).conclusion.effects[:2]:
+            metric = METRICS[FACTOR if effect.topic == "size" else BIAS]()
+            inference = Inference(
+                low=effect.low,
+                high=effect.high,
+                interval="order-statistics" if effect.topic == "size" else "t",
+                p_value_adjusted=effect.p,
+            )
+            yield metric.result(effect.value, {"rows": NEW, "stage": stage}, inference)

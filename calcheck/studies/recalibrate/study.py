@@ -38,9 +38,8 @@ from calcheck.storage.exported_corrections import exported
 from calcheck.storage.prediction_files import suffix_of, write_canonical
 from calcheck.storage.report_json import read_map, write_map
 from calcheck.studies import Answer, Request
-from calcheck.studies.recalibrate.new_inputs import foretold_results, weighted_rows
 from calcheck.studies.recalibrate.options import CorrectionOptions, RecalibrationOptions
-from calcheck.studies.recalibrate.places import FACTOR, Places, WrongPlace
+from calcheck.studies.recalibrate.places import FACTOR, Places, WrongPlace, foretold_results, weighted_rows
 
 SourceT = TypeVar("SourceT", bound=Source)
 BEFORE, AFTER = "before", "after"

@@ -1,0 +1,225 @@
+"""What a report suggests to do next: names of commands, which are functions in Python, with options."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from calcheck.errors import DataError
+from calcheck.io.interval_columns import held_text, without_level
+from calcheck.metrics import METRICS
+
+if TYPE_CHECKING:
+    from calcheck.io.file_source import FileSource
+    from calcheck.reports import Report
+    from calcheck.reports.conclusion import Conclusion, Effect, Topic
+
+BY_TOPIC: dict[Topic, tuple[str, ...]] = {
+    "size": ("lzms", "stratified-coverage", "coverage"),
+    "shape": ("pit", "ece"),
+    "ranking": ("confidence-curve", "stratified-coverage"),
+    "bias": ("bias",),
+}  # The metrics that show more about a fault, by topic; the first that the report has is suggested
+OUTPUT = re.compile(
+    r"(?i)err|resid|uncert|uct|std|sigma|var|pred|lower|upper|quantile|prob|count|rate|^(lo|hi|q)[\W_\d]*$"
+    r"|(?<![a-z])(true|truth|target|observed|obs|actual|mean|sd)(?![a-z])"
+)  # Names of columns that are rather targets or outputs of a model than its inputs
+HINT = re.compile(r"pass (--(?:target-std|clip|rounded)) ([^\s;]+)")  # How targets were observed, in a notice
+OF_ROWS, NOISE = ("shuffled-rows", "training-rows"), "noise-left-out"  # Causes after which a correction is wrong; right
+SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
+MOST = 3  # maximum number of commands
+LABELS = 50  # number of new rows to suggest for labels
+FEWEST_ROWS = 30  # minimum number of rows to suggest a recalibration
+FEWEST_SEARCHED, MOST_SEARCHED = 100, 38  # minimum number of rows, and maximum number of columns, to suggest a search
+MOST_INPUTS = 12  # maximum number of columns to suggest as inputs: with more, the choice is the user's
+
+
+def suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:
+    """Yield names of commands with further options, the most helpful first."""
+    conclusion = report.conclusion
+    if conclusion is None:
+        return
+    if noticed := report.settings.get("dependence_noticed"):
+        yield from (("evaluate", each) for each in remedies(noticed, source.options.inputs or ""))
+        return
+    if report.outputs:
+        yield from _output_suggestions(report, source)
+        return
+    yield from _labels(conclusion, new := _new_inputs(report))
+    computed = {result.metric for result in report.results}
+    effects = {each.topic: each for each in conclusion.effects if each.kind != "bias"}
+    wrong = {each.topic for each in conclusion.effects if each.within is False}
+    if "at-level" in conclusion.qualifiers:
+        wrong.add("shape")
+    faults, inputs_effect = [topic for topic in BY_TOPIC if topic in wrong], effects.get("inputs")
+    yield from _observations(conclusion.effects)
+    if any(message.code == "unknown-shape" for result in report.results for message in result.warnings):
+        yield "evaluate", ["--error-dist", "normal"]
+    searched = _is_searchable(report, source)
+    if any(_is_shown(each) for each in conclusion.effects if each.topic == "inputs"):
+        worst = [("cce", ["--worst", "5"])] if "cce" in computed else []
+        yield from [("slices", list[str]())] if searched else worst
+    yield from _when(conclusion)
+    if inputs_effect is not None and inputs_effect.value is None and not report.input.layout:
+        inputs = _inputs(source)
+        yield from [("evaluate", inputs)] if inputs else [("slices", list[str]())] if searched else []
+    if (faults or "inputs" in wrong) and not _is_undone(conclusion) and _shows_a_scale(report, source):
+        yield "recalibrate", []
+    known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
+    yield from ((name, []) for name in known[:1])
+    yield from _time_suggestions(report, source)
+    if conclusion.answer == "yes" or (conclusion.answer == "not-shown" and "time" in effects):
+        yield ("check", new) if conclusion.answer == "yes" else ("monitor", [])
+
+
+def _when(conclusion: Conclusion) -> Iterator[tuple[str, list[str]]]:
+    """Yield the command that says when errors changed, if a change over time is shown."""
+    if any(_is_shown(each) for each in conclusion.effects if each.topic == "time"):
+        yield "monitor", []
+
+
+def _new_inputs(report: Report) -> list[str]:
+    """Return the option that names the file with new inputs; nothing without one."""
+    return [word for each in report.input.files if each.role == "new_inputs" for word in ("--on", each.path)]
+
+
+def _labels(conclusion: Conclusion, new: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the command that says which targets would show the answer at new inputs, if it is not shown."""
+    on = conclusion.on
+    is_open = on is not None and on.answer == "not-shown" and not on.label
+    if new and on is not None and is_open and on.effective_rows is not None and on.rows - on.labelled > LABELS:
+        yield "evaluate", [*new, "--label", str(LABELS), "--pointwise", "rows.csv"]
+
+
+def _observations(effects: Sequence[Effect]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the command with the options that notices name for how targets were observed."""
+    found: dict[str, str] = {}
+    for each in effects:
+        for flag, value in HINT.findall(each.text) if each.topic == "targets" else ():
+            found[flag] = f"{found[flag].strip(',')}{value}" if flag in found else value  # 0, and then ,5
+    if found:
+        yield "evaluate", [word for each in found.items() for word in each]
+
+
+def _output_suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:
+    """Yield the commands about several targets: the first that is wrong, the inputs, and the check."""
+    outputs = () if report.conclusion is None else report.conclusion.outputs
+    yield from (("evaluate", ["--only", each.name]) for each in [each for each in outputs if each.answer == "no"][:1])
+    untested = any(each.topic == "inputs" and each.value is None for output in outputs for each in output.effects)
+    if any(each.answer == "no" for each in outputs) and report.input.n >= FEWEST_ROWS:
+        yield "recalibrate", []
+    if untested and not report.input.layout and (inputs := _inputs(source)):
+        yield "evaluate", inputs
+    if report.conclusion is not None and report.conclusion.answer == "yes":
+        yield "check", []
+
+
+def _time_suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:
+    """Yield the command that follows calibration over time, if there is a column of dates and no other dependence."""
+    rows, is_told = source.rows_in_memory(), report.settings.get("dependence") or report.input.layout
+    if report.input.n < FEWEST_SEARCHED or is_told or source.states_intervals_only:
+        return
+    if rows is not None and rows.observation is not None:
+        return
+    for date in source.without_gaps(source.date_columns()[:1]):
+        yield "monitor", ["--time", date]
+
+
+def _is_searchable(report: Report, source: FileSource) -> bool:
+    """Return whether `slices` searches regions: rows are many and independent, and have columns without a role."""
+    enough = (
+        report.input.n >= FEWEST_SEARCHED and not report.settings.get("dependence") and not source.states_intervals_only
+    )
+    return enough and 0 < len(source.feature_columns()) <= MOST_SEARCHED
+
+
+def _shows_a_scale(report: Report, source: FileSource) -> bool:
+    """Return whether there are enough rows of one target for a correction, with different errors."""
+    if not source.has_one_target or report.input.n < FEWEST_ROWS:
+        return False
+    from calcheck.recalibration.features import require_different_errors
+
+    rows = source.rows_in_memory()
+    try:
+        if rows is not None:
+            require_different_errors(rows)
+    except DataError:
+        return False
+    return True
+
+
+def _is_undone(conclusion: Conclusion) -> bool:
+    """Return whether the most likely cause is to be undone before predictions are corrected."""
+    return any(
+        each.cause in OF_ROWS or (each.command and "recalibrate" not in each.command and each.cause != NOISE)
+        for each in conclusion.causes[:1]
+    )
+
+
+def _is_shown(effect: Effect) -> bool:
+    """Return whether an effect makes the answer no, or limits a yes."""
+    return effect.within is False or (effect.p is not None and effect.p <= SIGNIFICANT)
+
+
+def _inputs(source: FileSource) -> list[str]:
+    """Return the option that names the inputs, if the columns without a role are a plausible choice."""
+    columns = source.unused_columns()
+    numbers, vectors = ([name for name in names if not OUTPUT.search(name)] for names in columns)
+    if len(vectors) == 1:
+        return ["--embedding", vectors[0]]
+    numbers = source.without_gaps(numbers) if len(numbers) <= MOST_INPUTS else []
+    return ["--inputs", ",".join(numbers)] if 0 < len(numbers) <= MOST_INPUTS else []
+
+
+def remedies(noticed: dict[str, Any], inputs: str) -> Iterator[list[str]]:
+    """Yield the options that state why rows depend on each other; inputs are those that were named."""
+    yield shlex.split(noticed["option"])
+    if "alternative" in noticed:
+        yield ["--inputs", ",".join(filter(None, (inputs, noticed["column"])))]
+
+
+def question_for_level(source: FileSource, next_step: str) -> Report | None:
+    """Return the report of intervals whose level is not known: how many targets they hold, and what to do."""
+    held, pair = source.coverage_without_level(), without_level(source.columns, source.options)
+    if held is None or pair is None:
+        return None
+    from calcheck.core import __version__
+    from calcheck.reports import Report
+    from calcheck.reports.conclusion import Conclusion, Effect
+
+    with source.error_names():
+        told = Effect(topic="size", text=f"not judged: {held_text(pair, held)}")
+        answer = Conclusion(answer="not-shown", effects=(told,), next=(next_step,))
+        read = source.at_level(0.9).input_info()
+        columns = {role: name for role, name in read.columns.items() if role != "levels"}
+        info = replace(read, predictive="intervals", columns=columns, options=())
+    return Report(calcheck=__version__, input=info, settings={}, results=(), conclusion=answer)
+
+
+def calls(report: Report, source: FileSource) -> tuple[str, ...]:
+    """Return what a report suggests as calls of functions, where ``...`` stands for the arguments that it was given."""
+    return tuple(_call(name, further) for name, further in list(suggestions(report, source))[:MOST])
+
+
+def _call(name: str, further: Sequence[str]) -> str:
+    """Return a suggestion as a call of a function.
+
+    >>> _call("evaluate", ["--inputs", "age,sex"]), _call("check", []), _call("lzms", [])
+    ("calcheck.evaluate(..., inputs='age,sex')", 'calcheck.assert_calibrated(...)', "report.plot('lzms')")
+    >>> _call("evaluate", ["--on", "new.csv", "--label", "50", "--pointwise", "rows.csv"])
+    "calcheck.evaluate(..., label=50).rows('on')"
+    """
+    keywords = [
+        f"{flag.removeprefix('--').replace('-', '_')}={value if value.isdecimal() else repr(value)}"
+        for flag, value in zip(further[::2], further[1::2], strict=True)
+        if flag not in ("--on", "--pointwise")
+    ]
+    if name in METRICS and not keywords:
+        return f"report.plot({name!r})"
+    metric = [repr(name)] if name in METRICS else []
+    function = {"check": "assert_calibrated"}.get(name, "evaluate" if metric else name)
+    called = f"calcheck.{function}({', '.join(['...', *metric, *keywords])})"
+    return f"{called}.rows('on')" if "--label" in further else called
