@@ -34,6 +34,7 @@ from calcheck.reports import Report
 ASSETS = Path(__file__).with_name("assets")
 SCRIPT_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 MAX_HEADING = 6
+MOST_PANELS, MOST_NAMED = 4, 5  # Of a picture that are not folded, and of models in a title
 MAP_WIDTH = 340  # Of a map with its labels, in pixels
 
 
@@ -113,10 +114,26 @@ def page_of_document(document: Document, report: Any, pictures: Sequence[Picture
     blocks: list[PageBlock] = [*document.blocks]
     answers = [place for place, each in enumerate(blocks, 1) if isinstance(each, Answer)]
     place = answers[-1] if answers and len(pictures) == 1 else len(blocks)
-    blocks[place:place] = [Row((figure(each),)) for each in pictures]
+    blocks[place:place] = [row for each in pictures for row in _folded(each)]
     blocks += [Data("report", report_data(report))] if isinstance(report, Report) else []
-    files = [Path(each.path).stem for each in report.input.files[:1]] if isinstance(report, Report) else []
-    return Page(document.title or ": ".join(["calcheck", *files]), tuple(blocks), document.calcheck)
+    names = _names_of(report) if isinstance(report, Report) else []
+    title = ": ".join(["calcheck", *filter(None, [", ".join(names[:MOST_NAMED])])])
+    return Page(document.title or title, tuple(blocks), document.calcheck)
+
+
+def _names_of(report: Report) -> list[str]:
+    """Return the names of the models of a report, or of its first file."""
+    models = dict.fromkeys(str(each.slice["model"]) for each in report.results if "model" in each.slice)
+    return list(models) or [Path(each.path).stem for each in report.input.files[:1]]
+
+
+def _folded(picture: Picture) -> Iterator[PageBlock]:
+    """Yield the first panels of a picture, and the others folded, if there are many."""
+    first, rest = picture.panels[:MOST_PANELS], picture.panels[MOST_PANELS:]
+    yield Row((figure(replace(picture, panels=first)),))
+    if rest:
+        others = replace(picture, panels=rest, title="", expected="")
+        yield Folded(f"{len(rest)} more picture{'s' * (len(rest) > 1)}", (Row((figure(others),)),))
 
 
 def report_data(report: Report) -> str:

@@ -303,8 +303,9 @@ BETTER = {"smaller": ", left is better", "larger": ", right is better"}
 
 
 def comparison_picture(report: Report) -> Picture:
-    """Return a panel per data set and metric, with a line per model after the first, and planes of parts of scores."""
+    """Return a panel per data set and metric, scores first, with a line per model, and planes of parts of scores."""
     differences = [result for result in report.results if is_difference(result) and result.value is not None]
+    differences.sort(key=lambda each: SCORES.index(each.metric) if each.metric in SCORES else len(SCORES))
     first = str(differences[0].slice["minus"]) if differences else ""
     panels: dict[str, list[Result]] = {}
     for result in differences:

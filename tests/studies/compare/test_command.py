@@ -36,6 +36,17 @@ def models(tmp_path):
     return write(tmp_path / "wide.parquet", first), write(tmp_path / "sharp.parquet", second)
 
 
+def test_the_page_of_a_comparison_names_its_models_and_folds_all_but_the_first_scores(calcheck, models, tmp_path):
+    """Pictures of four metrics are open, scores first; the others can be unfolded."""
+    page = tmp_path / "page.html"
+    calcheck("compare", *models, "--metrics", "zms,ece,mae,crps,rmse", "-o", page, *QUICK)
+    text = page.read_text()
+    assert "<h1>calcheck: wide, sharp</h1>" in text
+    open_part, folded = text.split("<summary>1 more picture</summary>")
+    titles = [re.findall(r"<p>([a-z]+), left is better</p>", part) for part in (open_part, folded)]
+    assert titles == [["crps", "mae", "rmse", "zms"], ["ece"]]
+
+
 @pytest.fixture
 def compared(calcheck):
     """Run a comparison, and return its report."""
