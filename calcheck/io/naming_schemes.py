@@ -248,12 +248,15 @@ def moments_by_target(names: Collection[str]) -> dict[str, tuple[str, str]]:
     {'temp': ('temp_pred', 'temp_std')}
     >>> moments_by_target(["y1", "y2", "mean_1", "mean_2", "std_1", "std_2"])
     {'y1': ('mean_1', 'std_1'), 'y2': ('mean_2', 'std_2')}
+    >>> moments_by_target(["y_speed", "mean_speed", "std_speed", "y_angle", "mean_angle", "std_angle"])
+    {'y_speed': ('mean_speed', 'std_speed'), 'y_angle': ('mean_angle', 'std_angle')}
     """
     known = {"target": TARGETS, "mean": MEANS, "std": STDS}
-    numbered = [_numbered_names(names, (*stems, *OTHER_NAMES[role])) for role, stems in known.items()]
-    numbers = sorted(set.intersection(*map(set, numbered)), key=int)
-    if len(numbers) > 1:
-        return {numbered[0][number]: (numbered[1][number], numbered[2][number]) for number in numbers}
+    targets, means, stds = (_ends(names, (*stems, *OTHER_NAMES[role])) for role, stems in known.items())
+    ends = [each for each in targets if each in means and each in stds]
+    if len(ends) > 1:
+        ends = sorted(ends, key=int) if all(map(str.isdecimal, ends)) else ends
+        return {targets[each]: (means[each], stds[each]) for each in ends}
     found = {}
     for stem in names:
         means = [name for end in MEAN_ENDS if (name := stem + end) in names]
@@ -263,11 +266,11 @@ def moments_by_target(names: Collection[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _numbered_names(names: Iterable[str], stems: Iterable[str]) -> dict[str, str]:
-    """Return the columns of a role by the number in their names; none if a number occurs twice."""
-    expression = re.compile(rf"(?:{'|'.join(map(re.escape, stems))})_?([0-9]+)")
+def _ends(names: Iterable[str], stems: Iterable[str]) -> dict[str, str]:
+    """Return the columns of a role by the number or the word after its name; none if one occurs twice."""
+    expression = re.compile(rf"(?:{'|'.join(map(re.escape, stems))})(?:_?([0-9]+)|[_.](\w+))")
     matches = [match for name in names if (match := expression.fullmatch(name))]
-    found = {match[1]: match[0] for match in matches}
+    found = {match[1] or match[2]: match[0] for match in matches}
     return found if len(found) == len(matches) else {}
 
 

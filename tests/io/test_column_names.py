@@ -420,8 +420,11 @@ def test_names_of_a_target_do_not_replace_a_known_target(tmp_path):
     assert "no columns were recognized as predictions" in refused(file(tmp_path, columns))
 
 
-@pytest.mark.parametrize("names", ["y_1 y_2 mean_1 mean_2 std_1 std_2", "t u t_pred u_pred t_std u_std"])
-def test_several_targets_are_found_by_number_or_by_the_name_of_each(tmp_path, names):
+@pytest.mark.parametrize(
+    "names",
+    ["y_1 y_2 mean_1 mean_2 std_1 std_2", "t u t_pred u_pred t_std u_std", "y_v y_w mean_v mean_w std_v std_w"],
+)
+def test_several_targets_are_found_by_number_or_by_name(tmp_path, names):
     values = [[1.0, 2.0], [3.0, 4.0], [0.0, 1.0], [5.0, 6.0], [1.0, 2.0], [3.0, 5.0]]
     rows = read(file(tmp_path, dict(zip(names.split(), values, strict=True)))).predictions()
     assert_array_equal(rows.y, [[1, 3], [2, 4]])
