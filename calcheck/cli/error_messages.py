@@ -72,8 +72,8 @@ def list_hint(strays: int, words: Sequence[str]) -> str:
     files = [quote(word) for word in words if Path(word).is_file()]
     if strays == 1 and len(files) > 1 and "recalibrate" in words:
         return f"To correct the second: calcheck recalibrate {files[0]} --to {files[1]} -o MENDED.parquet"
-    two = f"To compare two models: calcheck compare {' '.join(files)}. " if strays == 1 and len(files) > 1 else ""
-    return f"{two}To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'"
+    models = f"To compare models: calcheck compare {' '.join(files)}. " if len(files) == strays + 1 else ""
+    return f"{models}To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'"
 
 
 def _joined(flag: str, values: Sequence[str]) -> str:

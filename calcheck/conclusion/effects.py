@@ -13,6 +13,7 @@ from calcheck.reports.conclusion import Effect, Kind, Qualifier, Topic, WidthFac
 AVERAGE: tuple[Topic, ...] = ("size", "bias", "correlation")  # Topics about all rows together, which decide about yes
 LOCAL: tuple[Topic, ...] = ("ranking", "inputs", "time", "groups")
 """Topics about how uncertainties are off from row to row."""
+MOST_ROWS = 100  # Largest number of rows that is told, as a multiple of those that there are
 HALF_WIDTH = 1.5  # Half width of the interval of the log factor of normal errors, times the square root of the rows
 
 
@@ -86,7 +87,7 @@ def is_outside(each: Estimate, tolerance: float) -> bool:
 
 
 def rows_needed(each: Estimate, n: int, tolerance: float) -> int | None:
-    """Return how many rows would show an effect within the tolerance, by the root of their number, or None."""
+    """Return how many rows would show an effect within the tolerance, by the root of their number; None if too many."""
     if each.topic != "bias":
         room = math.log1p(tolerance) - abs(math.log(each.value)) if each.value > 0 else -math.inf
         known = each.low > 0 and each.high < math.inf
@@ -95,7 +96,8 @@ def rows_needed(each: Estimate, n: int, tolerance: float) -> int | None:
         room, half = tolerance - abs(each.value), (each.high - each.low) / 2
     if room <= TIED or math.isinf(half):
         return None
-    return max(n + 1, math.ceil(n * (half / room) ** 2))
+    needed = max(n + 1, math.ceil(n * (half / room) ** 2))
+    return needed if needed <= MOST_ROWS * n else None
 
 
 def _limits(topic: Topic, tolerance: float) -> tuple[float, float]:

@@ -252,11 +252,11 @@ def moments_by_target(names: Collection[str]) -> dict[str, tuple[str, str]]:
     {'y_speed': ('mean_speed', 'std_speed'), 'y_angle': ('mean_angle', 'std_angle')}
     """
     known = {"target": TARGETS, "mean": MEANS, "std": STDS}
-    targets, means, stds = (_ends(names, (*stems, *OTHER_NAMES[role])) for role, stems in known.items())
-    ends = [each for each in targets if each in means and each in stds]
-    if len(ends) > 1:
-        ends = sorted(ends, key=int) if all(map(str.isdecimal, ends)) else ends
-        return {targets[each]: (means[each], stds[each]) for each in ends}
+    targets, centers, spreads = (_by_end(names, (*stems, *OTHER_NAMES[role])) for role, stems in known.items())
+    shared = [each for each in targets if each in centers and each in spreads]
+    if len(shared) > 1:
+        ends = sorted(shared, key=int) if all(map(str.isdecimal, shared)) else shared
+        return {targets[each]: (centers[each], spreads[each]) for each in ends}
     found = {}
     for stem in names:
         means = [name for end in MEAN_ENDS if (name := stem + end) in names]
@@ -266,7 +266,7 @@ def moments_by_target(names: Collection[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _ends(names: Iterable[str], stems: Iterable[str]) -> dict[str, str]:
+def _by_end(names: Iterable[str], stems: Iterable[str]) -> dict[str, str]:
     """Return the columns of a role by the number or the word after its name; none if one occurs twice."""
     expression = re.compile(rf"(?:{'|'.join(map(re.escape, stems))})(?:_?([0-9]+)|[_.](\w+))")
     matches = [match for name in names if (match := expression.fullmatch(name))]

@@ -210,7 +210,8 @@ def _of_score(part: str, result: Result, quantile: float, tolerance: float) -> I
         return
     unit = 1.0 if signed else reference
     room = ((1 + tolerance) ** 2 - 1) / 2 if signed else tolerance
-    text = f"{value:.3g} (of a perfect model {reference:.3g})"
+    text = f"{reference:.3g} of" if signed else f"{value / reference:.3g} times that of"
+    text = f"{value:.3g} ({text} a perfect model)"
     yield (
         f"{part}{result.metric}",
         _Distance((value - reference) / unit, (high - low) / (2 * quantile * unit), room, text),

@@ -386,7 +386,7 @@ def terms(conclusion: Answered) -> str:
     found = f": {_listed(topics)} decide{'s' * (len(topics) == 1)}" if topics else ""
     if conclusion.rows_needed is None:
         is_unknown = not outputs and any(each.value is None for each in undecided)
-        why = "which could not be tested" if is_unknown else f"the estimate is not within {tolerance}"
+        why = "which could not be tested" if is_unknown else f"the estimate is not well within {tolerance}"
         return f"{found}, {why}" if topics else ""
     unit = 10 ** max(len(str(conclusion.rows_needed)) - DIGITS, 0)
     rows = f"{-(-conclusion.rows_needed // unit) * unit:,}"  # rounded up, as they are more than there are

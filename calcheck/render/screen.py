@@ -81,10 +81,10 @@ def _source(read: Input) -> document.Source:
 def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     """Return the answer of a report, with one line a topic: its number, its interval, a bar, and what it means."""
     tolerance = conclusion.tolerance or 0.0
-    wrong = sorted((each for each in conclusion.effects if each.within is False), key=lambda each: -_size(each))
+    wrong = _faults(conclusion)
     rest = [each for each in conclusion.effects if each.within is not False and not _is_untested(each)]
     outputs = sorted(conclusion.outputs, key=_urgency) if len(conclusion.outputs) > OUTPUTS else conclusion.outputs
-    lines = [(each.name, document.output_cell(each)) for each in outputs[:OUTPUTS]]
+    lines = [(each.name, _output_cell(each)) for each in outputs[:OUTPUTS]]
     if others := len(outputs) - len(lines):
         lines.append(("", Cell(f"{others:,} more target{'s' * (others > 1)}: --table", "none")))
     lines += [line for each in (*wrong, *rest) for line in _lines(each, report, conclusion)]
@@ -111,6 +111,20 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     return Answer(document.QUESTION, told, tuple(lines), commands, undoes, lined=True)
 
 
+def _faults(conclusion: Answered) -> list[Effect]:
+    """Return what is wrong, largest first."""
+    return sorted((each for each in conclusion.effects if each.within is False), key=lambda each: -_size(each))
+
+
+def _output_cell(output: OutputConclusion) -> Cell:
+    """Return the answer for one of several targets: what is wrong or decides, or the size of what is right."""
+    faults = [_leading(each, output) for each in _faults(output)]
+    sizes = [factor(_span(each)) for each in output.effects if each.topic == "size" and each.value is not None]
+    after = f": {'; '.join(faults)}" if faults else "; ".join([document.terms(output), *sizes])
+    causes = [f"; plausible cause: {text}" for text in cause_texts(output)]
+    return Cell(document.answer_cell(output, "").text + "".join([after, *causes]), "strong" if faults else "")
+
+
 def _leading_region(report: Report, conclusion: Answered) -> str:
     """Return the worst region with its factor, if that of the other rows is within the tolerance; else empty."""
     region, limit = report.region, 1 + (conclusion.tolerance or 0.0)
@@ -132,12 +146,16 @@ def _leading(effect: Effect, conclusion: Answered) -> str:
     if effect.topic == "size":
         may_be_right = (effect.low or 0.0) <= 1 <= (math.inf if effect.high is None else effect.high)
         if may_be_right and (other := _other_level(conclusion)) is not None:
-            return f"wrong shape, {percent(other.level)} intervals {factor(_span(other))}"
+            return _shape(other)
         return f"too {'narrow' if value > 1 else 'wide'}, {factor(_span(effect))}"
     if effect.topic == "bias":
         return f"targets are {abs(value):.2g} std {'above' if value > 0 else 'below'} predicted"
     amount = f"off by ≥ {percent(_rounded(low))}" if effect.kind == "scale" else f"means off by ≥ {low:.2g} std"
     return f"{amount} {ALONG[effect.topic]}"
+
+
+def _shape(other: WidthFactor) -> str:
+    return f"wrong shape, {percent(other.level)} intervals {factor(_span(other))}"
 
 
 def _size(effect: Effect) -> float:

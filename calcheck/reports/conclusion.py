@@ -123,7 +123,7 @@ class Answered:
     # Relative error of the intervals, and error of the means in standard deviations, that does not matter
     tolerance: float | None = None
     level: float | None = None  # Level of the intervals that the answer is about
-    rows_needed: int | None = None  # Number of rows that would show a yes, if it is not shown; None if no number would
+    rows_needed: int | None = None  # Number of rows that would show a yes, if it is not shown; None if too many
     effects: tuple[Effect, ...]  # By how much the uncertainties are off, by topic
     # By how much the intervals would have to be wider, by level
     factors: tuple[WidthFactor, ...] = field(default=(), metadata=ADDED)

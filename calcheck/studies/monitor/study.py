@@ -437,7 +437,8 @@ def _conclude(
         f"alarm at {found.alarm_time}: the e-value reached {found.threshold:g}, which at most {100 * level:g} % of"
         f" right models ever do; now it is {exponential(found.log_e_value)}"
     )
-    fault = f"from {found.fault_start} to {found.fault_end}, {FAULTS[str(found.direction)]}"
+    span = f"from {found.fault_start} to {found.fault_end}"
+    fault = f"{span}, {FAULTS[str(found.direction)]}"
     size, within = _fault_size(found, state, confidence), False
     if size is not None:
         within = is_inside(size, tolerance)
@@ -445,7 +446,7 @@ def _conclude(
             told = bias_text(size)
         else:
             told = size_text(next(each.options()["level"] for each in state.metrics if each.info.name == WIDTH), size)
-        fault += (f", within {percent(tolerance, 1)}" if within else "") + f": {told}"
+        fault = f"{span}, " + (f"within {percent(tolerance, 1)}: " if within else "") + told
     if impossible := np.unique(history.times[history.impossible]).tolist():
         first = time_texts(np.sort(history.times[history.impossible])[:1])[0]
         at = "1 time" if len(impossible) == 1 else f"{len(impossible):,} times, first"
@@ -455,7 +456,7 @@ def _conclude(
     if size is not None:
         what = replace(what, value=size.value, low=size.low, high=size.high if math.isfinite(size.high) else None)
     alarmed = Effect(topic="when", within=None if within else False, text=alarm)
-    return Conclusion(answer="yes" if within else "no", effects=(alarmed, what))
+    return Conclusion(answer="yes" if within else "no", effects=(what, alarmed))
 
 
 def _fault_size(found: Monitor, state: monitor_state.MonitorState, confidence: float) -> Estimate | None:
