@@ -198,7 +198,7 @@ def test_the_answer_has_a_line_for_each_target_and_the_report_a_table(calcheck, 
     shown = calcheck("evaluate", file, "--resamples", 100).out
     assert "NO: y_2\n" in shown
     assert "y_1          " in shown
-    assert "y_2          NO: size" in shown
+    assert "y_2          NO: too narrow, ×1." in shown
     assert "correlation  y_1 and y_2 have a correlation of" in shown
     assert " ".join(shown.replace("\\", "").split()).count(f"test calcheck evaluate {file} --only y_2") == 1
     table = calcheck("evaluate", file, "--metrics", "zms,bias", "--table").out

@@ -121,7 +121,7 @@ def test_rows_are_those_at_which_the_half_width_equals_the_room_to_the_tolerance
     assert rows_needed(Estimate("bias", -0.05, -0.35, 0.25), 100, 0.2) in (400, 401)
 
 
-def test_no_number_of_rows_is_told_that_is_over_a_hundred_times_as_large():
+def test_rows_needed_end_at_a_hundred_times_the_rows():
     # (.3 / .03)^2 = 100, (.3 / .029)^2 = 107
     assert rows_needed(Estimate("bias", 0.16999, -0.13001, 0.46999), 40, 0.2) == 3998
     assert rows_needed(Estimate("bias", 0.171, -0.129, 0.471), 40, 0.2) is None
