@@ -344,9 +344,14 @@ class StudentT(LocationScale):
     def standard_cdf(self, z: Values) -> Values:
         return np.asarray(sc.stdtr(self.df, z))
 
+    @cached_property
+    def _half_step(self) -> Values:
+        """Half steps of the log gamma function at df / 2, which replicates share, (n,)."""
+        return special.log_half_step(self.df / 2)
+
     def standard_log_density(self, z: Values) -> Values:
         log_power = np.log1p(z**2 / self.df)
-        return np.asarray(-(self.df + 1) / 2 * log_power - np.log(2 * np.pi) / 2 + special.log_half_step(self.df / 2))
+        return np.asarray(-(self.df + 1) / 2 * log_power - np.log(2 * np.pi) / 2 + self._half_step)
 
     def standard_quantile(self, p: Values | float) -> Values:
         return np.asarray(sc.stdtrit(self.df, p))
@@ -377,12 +382,16 @@ class StudentT(LocationScale):
         accurate for df close to 1 and for large df.
         """
         self._require_df_above(1, "mean, and so no CRPS")
-        z, df = self.standardize(y), self.df
-        far, half = special.log_half_step(df - 0.5), special.log_half_step(df / 2)
-        pairs = df / (df - 1) * np.sqrt(df / (df - 0.5) / np.pi) * np.exp(2 * half - far)
-        ratio = np.where(df < CLOSE, _log_beta_ratio(df), np.log(2 - 1 / df) / 2 + far - half)
+        z, df, (pairs, ratio) = self.standardize(y), self.df, self._crps_constants
         rest = np.expm1(ratio - (df - 1) / 2 * np.log1p(z**2 / df))
         return np.asarray(self.scale * (z * (2 * self.standard_cdf(z) - 1) + pairs * rest))
+
+    @cached_property
+    def _crps_constants(self) -> tuple[Values, Values]:
+        """E|Z - Z'| / 2 and the logarithm of the ratio of beta functions, which replicates share, (n,) each."""
+        df, half, far = self.df, self._half_step, special.log_half_step(self.df - 0.5)
+        pairs = df / (df - 1) * np.sqrt(df / (df - 0.5) / np.pi) * np.exp(2 * half - far)
+        return pairs, np.where(df < CLOSE, _log_beta_ratio(df), np.log(2 - 1 / df) / 2 + far - half)
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
         gamma = np.broadcast_to(gamma[..., 0], len(points))  # (r,)

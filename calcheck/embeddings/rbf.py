@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -421,9 +422,16 @@ class _BandwidthBin:
 
     features: OutputFeatures
     before: Values
-    fixed: Values
+    to_data: Callable[[], Values]  # Returns C such that f C are features of the kernel of the data
     means: target_kernels.OfDistributions[Values]
+    # Distributions as combinations of the pivots, (n, r), and the sum of the squares of these, (r, r)
+    combined: target_kernels.OfDistributions[tuple[Values, Values]]
     few: tuple[FewDirections, _BandwidthBin] | None = None  # The directions, and the results along them
+
+    @cached_property
+    def fixed(self) -> Values:
+        """C such that f C are features of the kernel of the data."""
+        return self.to_data()
 
 
 class SharedFeatures:
@@ -466,6 +474,23 @@ class SharedFeatures:
             fixed = octave.fixed if along is None else along.T @ octave.fixed
         return parts[0], parts[1:], _norm(features, each.gamma, along), fixed
 
+    def mean_score(self, each: DataSet) -> float:
+        """Return the mean of |b_i|^2 - 2 a_i . b_i over rows, for distributions that all data sets share.
+
+        A distribution is a combination of the pivots, so that the kernel between targets and pivots is enough.
+        """
+        octave = self._octave(each)
+        combined, squares = octave.combined(target_kernels.draws_of(each.model[0]))
+        pivots = replace(octave.features.pivots, gamma=np.asarray(each.gamma))
+        gamma, factor = pivots.kernels
+        total = float(np.vdot(pivots.all_products(), squares))
+        for start in range(0, len(each.y), CACHED_ROWS):
+            rows = slice(start, start + CACHED_ROWS)
+            targets = each.y[rows].reshape(-1, each.y.shape[-1])
+            kernel = target_kernels.by_row(rbf(targets, pivots.mean, gamma), each.y[rows])
+            total -= 2 * float(np.einsum("ij,ij->j", kernel, combined[rows]) @ factor)
+        return total / len(each.y)
+
     def _octave(self, each: DataSet) -> _BandwidthBin:
         """Return the features shared by kernels of similar bandwidth."""
         own, used = np.asarray(self._data.gamma), np.asarray(self._data.gamma) > 0
@@ -481,9 +506,10 @@ class SharedFeatures:
             y = self._data.y
             points = y.reshape(-1, y.shape[-1])
             features = output_features(points, self._covered, gamma, self._rng(), self._fineness)
-            before, fixed = target_kernels.by_row(features.of_points(points), y), _norm(features, self._data.gamma)
+            before = target_kernels.by_row(features.of_points(points), y)
             means = target_kernels.OfDistributions(self._data, features.of_distributions)
-            found = _BandwidthBin(features, before, fixed, means)
+            combined = target_kernels.OfDistributions(self._data, lambda one: _combined(features, means(one)))
+            found = _BandwidthBin(features, before, lambda: _norm(features, self._data.gamma), means, combined)
             self._octaves[number] = replace(found, few=self._along_few(found))
         return self._octaves[number]
 
@@ -501,7 +527,8 @@ class SharedFeatures:
         apart = np.concatenate([*(octave.before - mean for mean in model), others])
         along = FewDirections(features, pool, truncated_eigenbasis(apart.T @ apart, LOST)[1])
         means = target_kernels.OfDistributions(self._data, lambda one: along.of_features(octave.means(one)))
-        return along, _BandwidthBin(features, along.of_features(octave.before), along.norm(self._data.gamma), means)
+        before, to_data = along.of_features(octave.before), lambda: along.norm(self._data.gamma)
+        return along, _BandwidthBin(features, before, to_data, means, octave.combined)
 
     def _mean(
         self,
@@ -527,6 +554,12 @@ def _in_few_directions(parts: list[Values]) -> tuple[list[Values], Values | None
         return parts, None
     along, few = np.linalg.qr(rows.T)
     return np.split(few.T, len(parts)), along
+
+
+def _combined(features: OutputFeatures, means: Values) -> tuple[Values, Values]:
+    """Return W with sum_j W_ij phi_j the projection of row i on the pivots phi, (n, r), and W^T W."""
+    combined = la.solve_triangular(features.factor, means.T, lower=True, trans="T", check_finite=False).T
+    return combined, np.asarray(combined.T @ combined)
 
 
 def _norm(features: OutputFeatures, gamma: Values | None, along: Values | None = None) -> Values:

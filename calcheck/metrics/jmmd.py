@@ -279,8 +279,14 @@ class Ammd(_joint_mmd.KernelMetric["Values"]):
             return None
         data_sets = self.data_sets(simulation, fit, predictive, run)
         values = np.empty(1 + len(data_sets.replicates))
-        for number, each in enumerate(data_sets.embeddings(apart=False)):
-            values[number] = np.nan if each is None else each.scores(**self._pairs).mean()
+        in_closed_form = predictive.n_draws is None and self.kernel_y == "rbf"
+        if in_closed_form and not (self.feature_targets or self.constant):
+            scores = data_sets.mean_scores()
+        else:
+            embedded = data_sets.embeddings(apart=False)
+            scores = (np.nan if each is None else float(each.scores(**self._pairs).mean()) for each in embedded)
+        for number, value in enumerate(scores):
+            values[number] = value
             run.progress("replicates", (number + 1) / len(values))
         return NullDistribution(values[1:], data_value=float(values[0]))
 

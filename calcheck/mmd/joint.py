@@ -14,7 +14,7 @@ from calcheck.core import LazyModule
 from calcheck.distributions import Predictive, Samples
 from calcheck.distributions.special import normal_kernel_mean, normal_kernel_norm
 from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SwappedDraw, TargetFeatures, TargetKernel
-from calcheck.execution.run import Progress, Run, one_blas_thread
+from calcheck.execution.run import Progress, RandomStream, Run, one_blas_thread
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels import Estimator
 from calcheck.kernels.kernel_functions import Laplace
@@ -22,12 +22,13 @@ from calcheck.predictions import Predictions
 from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from calcheck.embeddings import laplace, laplace_embeddings
+    from calcheck.embeddings import laplace, laplace_embeddings, rbf
     from calcheck.mmd import quadratic_forms
 else:  # not for ammd of normal distributions
     laplace = LazyModule("calcheck.embeddings.laplace")
     laplace_embeddings = LazyModule("calcheck.embeddings.laplace_embeddings")
     quadratic_forms = LazyModule("calcheck.mmd.quadratic_forms")
+    rbf = LazyModule("calcheck.embeddings.rbf")
 
 BLOCK_VALUES = 1 << 24  # values per block of data sets whose pair sums are computed together, 128 MiB
 TOGETHER, MANY_ROWS = 4, 1 << 16  # Data sets per product with a form, unless they have many rows
@@ -166,6 +167,18 @@ class DataSets:
                 of_kernel = partial(self.kernel.mean_norms, gamma=each.gamma)
                 norms = of_kernel(each.y), _draw_norms(of_kernel, rows_of_each.distributions())
                 found = JointEmbedding(observed, predicted, data.repeats, predictive.n_draws, *norms)
+            yield found
+
+    def mean_scores(self) -> Iterator[float]:
+        """Yield the mean of |b_i|^2 - 2 a_i . b_i of the data, then of each replicate, which share their distributions.
+
+        NaN if the scale of the kernel is undefined.
+        """
+        data = self._data_set(self.rows)
+        shared = rbf.SharedFeatures(data, self.predictive, lambda: self.run.rng(RandomStream.FEATURES))
+        for each in chain([data], map(self._data_set, self.replicates)):
+            with one_blas_thread():  # many small products
+                found = np.nan if each.gamma is None else shared.mean_score(each)
             yield found
 
     def sums(self, form: laplace.PairForm) -> Iterator[float]:

@@ -5,13 +5,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.count_families import Poisson
+from calcheck.distributions.continuous import StudentT
+from calcheck.distributions.count_families import NegativeBinomial, Poisson
+from calcheck.distributions.positive import LogNormal
 from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import statistic_of
 from calcheck.inference.metric_protocol import Basis, FittedMetric
 from calcheck.inference.null_distribution import NullSimulator, SimulatesNull, simulate_null
 from calcheck.metrics import METRICS
-from calcheck.predictions import InMemory, concat, group_rows
+from calcheck.predictions import InMemory, Predictions, concat, group_rows
 from tests.helpers import naive_joint as naive
 from tests.helpers.joint_cases import gaussians, rows_of_case, sampled_case, scaled
 
@@ -98,6 +100,26 @@ def test_every_replicate_equals_the_naive_sums(name, options, family, targets):
     assert_allclose(values, naively, rtol=0, atol=SHARED * size)
     assert_allclose(own, expected(name, rows, options), rtol=SHARED, atol=SHARED * size)
     assert values.std() > 1e-3 * size  # they differ
+
+
+@pytest.mark.parametrize("family", ["student-t", "log-normal", "negative binomial"])
+def test_ammd_of_a_replicate_is_the_mean_of_kernel_means(family):
+    """With heavy tails, a replicate may be beyond all targets and predictions that features represent."""
+    rng = np.random.default_rng(4)
+    loc, scale = rng.normal(size=N), np.exp(0.3 * rng.normal(size=N))
+    predictive = {
+        "student-t": StudentT(loc, scale, np.full(N, 2.5)),
+        "log-normal": LogNormal(loc, scale),
+        "negative binomial": NegativeBinomial(np.exp(1 + loc), 3 * scale),
+    }[family]
+    rows = Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive)
+    values, own = simulated(METRICS["ammd"](), rows)
+    naively = []
+    for each in [rows, *NullSimulator(rows, RUN)]:
+        gamma = np.array([0.5 / each.y.var(ddof=1)])
+        means = np.diag(predictive.kernel_mean(each.y[:, None], gamma))
+        naively.append(np.mean(predictive.kernel_norm(gamma) - 2 * means))
+    assert_allclose([own, *values], naively, rtol=0, atol=SHARED * np.std(naively))
 
 
 @pytest.mark.parametrize("statistic", ["unbiased", "v"])
