@@ -1,5 +1,6 @@
 """Gram matrices: in tiles, by factors of low rank, and their eigenvectors."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend, is_cpu, namespace
 from calcheck.execution.run import Progress, RandomStream, Run
 from calcheck.kernels.bandwidths import OVERFLOW_MESSAGE
-from calcheck.kernels.kernel_functions import Kernel, Polynomial
+from calcheck.kernels.kernel_functions import Kernel, Polynomial, Rbf
 from calcheck.typing import Array, Mask, Values
 
 ROWS_PER_FEATURE = 6  # Minimum rows per feature at which products with features replace those with tiles
@@ -21,6 +22,8 @@ LARGE_TILE = (4096, 16_384)  # Tile shape on a GPU, where launches cost more tha
 Candidate = TypeVar("Candidate")
 VALIDATION_ROWS = 10_000  # Maximum rows on which the approximation is compared with the full kernel matrix
 JITTER = 1e-12  # Relative diagonal term for the Cholesky factor of the landmarks' kernel matrix
+NO_RESIDUAL = 1e-14  # Maximum residual of the diagonal of an RBF kernel matrix that is told by rounding only
+FACTOR_COPIES = 4  # Maximum number of factors in memory while one grows
 RESIDUAL_TOLERANCE = 1e-7  # Maximum share of the trace outside a truncated eigenbasis
 
 
@@ -48,6 +51,7 @@ class Gram:
         rows, self._columns = tile or tile_shape(x)
         self._rows = min(self.n, rows)
         self.nbytes = self.n * (self.n + self._rows) // 2 * x.itemsize  # Bytes of the cached tiles
+        self._memory = memory
         self.kept = self.nbytes <= memory  # Whether the tiles are cached
         self._progress = progress
         self._passed = False
@@ -69,9 +73,16 @@ class Gram:
 
     @cached_property
     def features(self) -> Array | None:
-        """Z with K = Z Z^T, (n, q), if products with it cost much less."""
+        """Z with K = Z Z^T up to rounding, (n, q), if products with it cost much less."""
         most = self.n // ROWS_PER_FEATURE
-        return self.kernel.monomials(self.x, most) if isinstance(self.kernel, Polynomial) else None
+        if isinstance(self.kernel, Polynomial):
+            return self.kernel.monomials(self.x, most)
+        if not (isinstance(self.kernel, Rbf) and isinstance(self.x, np.ndarray) and self.x.dtype == np.float64):
+            return None
+        x, rank = self.x, min(most, math.isqrt(self.n), self._memory // (FACTOR_COPIES * self.x[:, 0].nbytes))
+        found = PivotedCholesky(np.ones(self.n), lambda one: self.kernel.gram(x[one : one + 1], x)[0], rank)
+        found.represent(self.n, NO_RESIDUAL)
+        return found.factor.T if found.residuals.max() <= NO_RESIDUAL else None
 
     def _places(self) -> Iterator[tuple[slice, slice]]:
         for top in range(0, self.n, self._rows):

@@ -10,6 +10,7 @@ from calcheck.errors import NumericalError
 from calcheck.execution.backend import backend
 from calcheck.kernels.kernel_functions import Polynomial, Rbf
 from calcheck.linalg.gram import (
+    Gram,
     Nystroem,
     PivotedCholesky,
     RowBlocks,
@@ -142,3 +143,15 @@ def test_blocks_of_rows_are_computed_once_or_at_every_use():
 def test_the_search_stops_at_the_first_sufficient_candidate():
     assert first_sufficient(itertools.count(), lambda each: each**2 > 10) == 4
     assert first_sufficient([1, 2, 3], lambda _: False) == 3
+
+
+def test_an_rbf_kernel_of_one_input_is_a_product_of_few_features():
+    """The matrix of 3,000 rows is told by some 25 features up to rounding; of three inputs, it needs too many."""
+    x, columns = np.random.default_rng(6).normal(size=(3000, 3)), np.random.default_rng(7).normal(size=(3000, 4))
+    kernel, room = Rbf(0.5), 1 << 30
+    gram = Gram(kernel, x[:, :1], memory=room, progress=lambda *_: None)
+    assert gram.features.shape[1] < 40
+    whole = np.exp(-0.5 * (x[:, :1] - x[:, 0]) ** 2)
+    assert_allclose(gram @ columns, whole @ columns, rtol=0, atol=1e-10)
+    assert Gram(kernel, x, memory=room, progress=lambda *_: None).features is None
+    assert Gram(kernel, x[:, :1], memory=1 << 16, progress=lambda *_: None).features is None  # No room for them
