@@ -226,8 +226,20 @@ class Counts(Predictive):
         )
 
     def _summed_below(self, last: Values) -> Values:
-        below = self._each_block(lambda rows, k, mass: np.sum(mass, axis=1, where=k <= last[rows, None]))
+        below = np.empty(len(self))
+        for rows, first, cumulated in self._cumulated() if self._cached_blocks is None else self._cached_cumulated:
+            count = np.clip(np.floor(last[rows] - first) + 1, 0, cumulated.shape[1] - 1).astype(np.intp)
+            below[rows] = cumulated[np.arange(len(rows)), count]
         return np.minimum(below, 1.0)
+
+    def _cumulated(self) -> Iterator[tuple[Indices, float, Values]]:
+        """Yield the items of :meth:`masses` as the first value, and the probabilities below each value, (b, k + 1)."""
+        for rows, k, mass in self.masses():
+            yield rows, float(k[0]), np.pad(np.cumsum(mass, axis=1), ((0, 0), (1, 0)))
+
+    @cached_property
+    def _cached_cumulated(self) -> list[tuple[Indices, float, Values]]:
+        return list(self._cumulated())
 
     def cdf_limits(self, y: Values) -> tuple[Values, Values]:
         narrow, wide, few, many = self._widths
@@ -235,12 +247,9 @@ class Counts(Predictive):
         if len(wide):
             right[wide] = many.cdf(y[wide])
             left[wide] = np.maximum(right[wide] - np.exp(many.log_prob(y[wide])), 0)
-        for part, k, mass in few.masses() if len(narrow) else ():
-            rows = narrow[part]
-            at = y[rows, None]
-            left[rows] = np.sum(mass, axis=1, where=k < at)
-            right[rows] = left[rows] + np.sum(mass, axis=1, where=k == at)
-        return np.minimum(left, 1.0), np.minimum(right, 1.0)
+        if len(narrow):
+            left[narrow], right[narrow] = map(few._summed_below, (np.ceil(y[narrow]) - 1, y[narrow]))  # noqa: SLF001
+        return left, right
 
     def log_prob(self, y: Values) -> Values:
         log_mass = self.log_weight(y[:, None], np.arange(len(self)))[:, 0]

@@ -32,6 +32,7 @@ SMOOTH = 8.0  # Length scales per normal score above which the kernel is narrow
 FAR = 40.0  # Minimum y, in length scales, at which the kernel is narrow
 LARGEST_BOUND = 345.0  # Maximum log y; squares of larger values overflow
 BLOCK_VALUES = 1 << 20  # Kernel values per block, 8 MiB
+TOGETHER = 16  # Maximum neighboring points whose kernel means are computed together, from the nodes within reach
 ROWS = 1 << 11  # Rows times panels per block
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)  # Quadrature rule of a panel
 NARROW_NODES, NARROW_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)  # Quadrature rule of a narrow kernel
@@ -110,12 +111,17 @@ class _Quadrature:
 
     def mean(self, points: Values) -> Values:
         """Return E k(p_j, Y_i), (n, r)."""
-        mean = np.empty((len(self.low), len(points)))
+        mean, reach = np.zeros((len(self.low), len(points))), REACH * self.length
+        order = np.argsort(points)
         for rows, y, mass in self._dense():
-            width = max(1, BLOCK_VALUES // y.size)
+            lowest, highest = y.min(axis=0), y.max(axis=0)
+            width = max(1, min(TOGETHER, BLOCK_VALUES // y.size))
             for start in range(0, len(points), width):
-                near = slice(start, start + width)
-                mean[rows, near] = self._sums(np.broadcast_to(points[near], (len(rows), len(points[near]))), y, mass)
+                near = order[start : start + width]
+                some = points[near]
+                first, stop = np.searchsorted(highest, some[0] - reach), np.searchsorted(lowest, some[-1] + reach)
+                at = np.broadcast_to(some, (len(rows), len(some)))
+                mean[rows[:, None], near] = self._sums(at, y[:, first:stop], mass[:, first:stop])
         row, column = np.nonzero(points > np.exp(self.switch)[:, None])
         mean[row, column] = self._narrow(points[column, None], row)[:, 0]
         return mean

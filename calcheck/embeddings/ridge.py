@@ -134,11 +134,11 @@ class KernelRidge:
         return Regression(found, solution.iterations, residual, dof, solution.preconditioner)
 
     def _directions_of(self, outputs: Values) -> Values | None:
-        """Return the principal directions of outputs (n, c), (c, q), if iterations cost less along them."""
+        """Return the principal directions of outputs (n, c), (c, q), if iterations cost much less along them."""
         if self.solver == "cholesky" or outputs.dtype != np.float64 or len(outputs) < outputs.shape[1]:
             return None
         turns = truncated_eigenbasis(outputs.T @ outputs, NO_LOSS)[1]
-        return turns if 0 < turns.shape[1] < outputs.shape[1] else None
+        return turns if 0 < 2 * turns.shape[1] <= outputs.shape[1] else None
 
     def plan(self, lambdas: int, solves: int) -> None:
         """Choose the solver for a number of distinct lambdas and of solves: Cholesky if each factor is used often."""
