@@ -182,7 +182,7 @@ class ReportRequest:
 
         hint = observation_hint(rows.y, rows.distributions(), found.errors)
         report = with_hint(answer.concluded(found.report, found.behind, run, found.clusters, p_values, outputs), hint)
-        report = with_causes(report, rows, found.inside, run.dependence, found.source.groups)
+        report = with_causes(report, rows, found.inside, run.dependence, found.source)
         return answer.with_power(report, found.behind, found.source, found.simulation, run) if answer.power else report
 
 

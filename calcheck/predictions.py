@@ -293,8 +293,8 @@ class Source(ABC):
         """Return the columns without a role that may hold the standard deviations of measurement errors."""
         return []
 
-    def groups(self) -> Mapping[str, AnyArray]:
-        """Return the columns without a role that have few different texts or whole numbers, (n,) each."""
+    def free_columns(self) -> Mapping[str, AnyArray]:
+        """Return the columns without a role, (n,) each: of few different texts or whole numbers as text, and real."""
         return {}
 
     def warnings(self) -> tuple[Message, ...]:
@@ -344,8 +344,8 @@ class MappedSource(DerivedSource):
 
     function: Callable[[Predictions], Predictions]  # Returns the new rows of a batch, in the same order
 
-    def groups(self) -> Mapping[str, AnyArray]:
-        return self.origin.groups()
+    def free_columns(self) -> Mapping[str, AnyArray]:
+        return self.origin.free_columns()
 
     def batches(self) -> Iterator[Predictions]:
         return map(self.function, self.origin.batches())

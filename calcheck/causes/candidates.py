@@ -1,7 +1,7 @@
 """The causes that are looked for: each with mended predictions or targets, in words, and as an edit of the file."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -9,11 +9,14 @@ import numpy as np
 from calcheck.causes import fits
 from calcheck.causes.fits import Fit, Scored
 from calcheck.distributions import Samples
+from calcheck.io.column_names import OF_TARGETS
 from calcheck.predictions import Predictions
 from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Form = str  # What the file states about the size of the uncertainties: "std", "var", or another
 LARGEST = 50.0  # Maximum logarithm whose exponential is tried
+UNEVEN, CONSTANT_STD = "uneven-std", "constant-std"
+ENDS = np.array([-0.9, 0.0, 0.9])  # Ranks of low, medium and high values
 HALF_WIDTHS = {
     1.645: "the std is a half width of 90 % (1.645 std)",
     1.96: "the std is a half width of 95 % (1.96 or 2 std)",
@@ -32,6 +35,7 @@ TEMPERATURES = {
     "targets are in K, predictions in °C": (1.0, -273.15),
 }  # Factor and shift of the targets
 SHIFTS = (1, -1, 2, -2)
+FEWEST_VALUES = 5  # Minimum number of different values of a column of numbers
 SURPLUS_OF_DRAWS = 5.0  # Where the spread of few draws is uneven by chance
 LEAST_OF_NOISE, LEAST_OF_TAILS, LEAST_OF_REGION = 0.85, 0.75, 0.7  # Shares of the fault that these must explain
 FEWEST_OF_GROUP, MOST_GROUPS = 15, 100  # Minimum number of rows of a group and of the others; most groups to try
@@ -81,6 +85,7 @@ class Candidate:
     stretched: Scored | None = None  # Predictions that are stretched about their medians, if that is all
     least: float = 0.5  # Least share of the fault that it must explain
     surplus: float = 0.0  # Log-likelihood beyond that of plain corrections which it needs further, as it is chosen
+    alike: str = ""  # Kind of causes that few rows cannot tell apart, and that are told together
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,11 @@ class Case:
     observed: bool = False  # Whether options say how targets were observed
     region: str = ""  # The worst region in words
     inside: Mask | None = None  # Which rows are in it
-    groups: Mapping[str, AnyArray] = field(default_factory=dict)  # Columns of few different texts, of all rows
+    columns: Mapping[str, AnyArray] = field(default_factory=dict)  # Numbers, and few different texts, of all rows
+    names: Sequence[str] = ()  # Of the inputs
     sampled: Indices | None = None  # Which of all rows these are; None if they are all
+    every: Predictions | None = None  # All rows that are in memory, if these are a sample
+    total: int = 0  # Rows of the file
     step: int = 1  # Rows of each time
 
     @cached_property
@@ -108,6 +116,26 @@ class Case:
         columns = np.concatenate(parts, axis=1)
         std = columns.std(axis=0)
         return np.column_stack([np.ones(len(columns)), (columns - columns.mean(axis=0)) / np.where(std > 0, std, 1)])
+
+    @cached_property
+    def numbers(self) -> dict[str, Values]:
+        """The predictions, the inputs, and columns of numbers that are not computed from targets."""
+        found = {"the prediction": self.scored.center}
+        if self.inputs is not None:
+            named = self.names if len(self.names) == self.inputs.shape[1] else range(1, self.inputs.shape[1] + 1)
+            found |= {
+                str(name) if self.names else f"input {name}": x for name, x in zip(named, self.inputs.T, strict=True)
+            }
+        for name, values in self.columns.items():
+            if np.issubdtype(values.dtype, np.floating) and not OF_TARGETS.search(name):
+                found[name] = values if self.sampled is None else values[self.sampled]
+        return {name: values for name, values in found.items() if len(np.unique(values)) >= FEWEST_VALUES}
+
+    @cached_property
+    def groups(self) -> dict[str, AnyArray]:
+        """Columns of few different texts."""
+        texts = {name: each for name, each in self.columns.items() if not np.issubdtype(each.dtype, np.floating)}
+        return {name: each if self.sampled is None else each[self.sampled] for name, each in texts.items()}
 
     @cached_property
     def inputs(self) -> Values | None:
@@ -130,7 +158,8 @@ def _stretched(case: Case, name: str, text: str, std: Values, edit: str, options
     stretched = case.scored.stretched(ratio)
     is_near = name in READINGS and abs(np.median(np.log(ratio))) < FAR
     surplus = SURPLUS_OF_NEAR if is_near else SURPLUS_OF_LOGS if name.startswith("log") else 0.0
-    return Candidate(name, text, fits.as_stated(stretched), edit, options, stretched=stretched, surplus=surplus)
+    fit, alike = fits.as_stated(stretched), UNEVEN if is_near else ""
+    return Candidate(name, text, fit, edit, options, stretched=stretched, surplus=surplus, alike=alike)
 
 
 def _spreads(case: Case) -> Iterator[Candidate]:
@@ -266,7 +295,7 @@ def _observed(case: Case) -> Iterator[Candidate]:
     surplus = 1.0 if case.rows.distributions().n_draws is None else SURPLUS_OF_DRAWS
     text = f"as if targets had noise that is left out, std about {std:.2g}"
     options, fit = ("--target-std", f"{std:.2g}"), fits.noisy(case.scored)
-    yield Candidate("noise-left-out", text, fit, options=options, least=LEAST_OF_NOISE, surplus=surplus)
+    yield Candidate("noise-left-out", text, fit, options=options, least=LEAST_OF_NOISE, surplus=surplus, alike=UNEVEN)
     y = case.scored.y
     low, high = (_limit(case, np.sort(each)) for each in (y, -y))
     high = None if high is None else -high
@@ -288,22 +317,32 @@ def _limit(case: Case, ordered: Values) -> float | None:
 
 
 def _repeated_inputs(case: Case) -> str:
-    """Return how many rows have the inputs of others, in words; empty if none has."""
-    count = 0 if case.inputs is None else len(case.inputs) - len(np.unique(case.inputs, axis=0))
-    return f"; {count:,} of {len(case.rows):,} rows have the inputs of others" if count else ""
+    """Return how many of all rows have the inputs of others, in words; empty if none has."""
+    if case.inputs is None:
+        return ""
+    every = case.rows if case.every is None else case.every
+    keys, weights = np.zeros(len(every)), np.random.default_rng(0).normal(size=every.width)
+    for column, weight in zip(np.asarray(every.inputs(), dtype=np.float64).T, weights, strict=True):
+        keys += weight * column  # Equal rows have equal keys, and others have others
+    count, first = len(keys) - len(np.unique(keys)), "the first " * (len(every) < case.total)
+    return f"; {count:,} of {first}{len(every):,} rows have the inputs of others" if count else ""
 
 
 def _is_constant(case: Case) -> bool:
     """Return whether all standard deviations are equal, up to the noise of few draws."""
-    spread, draws = case.scored.spread, case.rows.distributions().n_draws
-    noise = 0.0 if draws is None else 1.15 / np.sqrt(2 * (draws - 1))
-    return bool(np.std(np.log(spread)) <= max(CONSTANT, noise))
+    draws = case.rows.distributions().n_draws
+    noise = 0.0 if draws is None else 1.15 * _noise_of_draws(draws)
+    return bool(np.std(np.log(case.scored.spread)) <= max(CONSTANT, noise))
+
+
+def _noise_of_draws(draws: int) -> float:
+    """Return the standard error of the logarithm of the std of draws."""
+    return float(1 / np.sqrt(2 * (draws - 1)))
 
 
 def _groups(case: Case) -> Iterator[Candidate]:
     """Yield each group that may explain the fault; columns of few groups first."""
-    columns = [(name, each if case.sampled is None else each[case.sampled]) for name, each in case.groups.items()]
-    every = [(name, values, *np.unique(values, return_counts=True)) for name, values in columns]
+    every = [(name, values, *np.unique(values, return_counts=True)) for name, values in case.groups.items()]
     tried = [
         (name, value, values == value)
         for name, values, found, counts in sorted(every, key=lambda each: len(each[2]))
@@ -312,7 +351,7 @@ def _groups(case: Case) -> Iterator[Candidate]:
     surplus = 2.0 + float(np.log(max(len(tried), 1)))
     for name, value, inside in tried:
         shift, factor = fits.shift_and_factor(case.scored, inside)
-        where, rows = f"{name}={value}", f"{np.sum(case.groups[name] == value):,} rows"
+        where, rows = f"{name}={value}", f"{np.sum(case.columns[name] == value):,} rows"
         fit = fits.piecewise(case.scored, inside)
         if factor < TRAINED and _are_small(case.scored, inside):
             text = f"rows with {where} ({rows}) were trained on: errors are ×{factor:.2g}"
@@ -330,24 +369,51 @@ def _are_small(scored: Scored, inside: Mask) -> bool:
     return bool(np.mean(errors[inside]) < TRAINED * np.mean(errors[~inside]))
 
 
-def _others(case: Case) -> Iterator[Candidate]:
-    """Yield training rows, heavy tails, a constant std, and an input or a region that explains the fault."""
-    scored = case.scored
-    text = f"part of the rows were trained on, with far too small errors; evaluate others{_repeated_inputs(case)}"
-    yield Candidate("training-rows", text, fits.partly_trained(scored), surplus=2.0)
-    freedom = fits.freedom_of(scored)
+def _variations(case: Case) -> Iterator[Candidate]:
+    """Yield heavy tails, and errors whose size varies as the std does not: along columns, or from row to row."""
+    scored, draws = case.scored, case.rows.distributions().n_draws
+    constant, freedom = _is_constant(case), fits.freedom_of(scored)
+    surplus = 2.0 + float(np.log(max(len(case.numbers), 1)))
     text = f"errors have heavier tails, as Student's t with {freedom:g} degrees of freedom"
-    yield Candidate("heavy-tails", text, fits.heavy_tailed(scored), is_corrected=True, least=LEAST_OF_TAILS)
-    if _is_constant(case):
+    tails = Candidate("heavy-tails", text, fits.heavy_tailed(scored), is_corrected=True, least=LEAST_OF_TAILS)
+    yield replace(tails, alike=CONSTANT_STD if constant else "")
+    if constant:
+        text = "the std is constant, as if errors varied from row to row, which no column shows"
+        yield replace(tails, name=CONSTANT_STD, text=text, alike=CONSTANT_STD)
         text = "the std is constant, but the size of errors is not"
-        yield Candidate("constant-std", text, fits.local(scored, case.features), is_corrected=True)
+        yield Candidate(CONSTANT_STD, text, fits.local(scored, case.features), is_corrected=True, surplus=surplus + 1)
     else:
         along = np.log(scored.spread)
         features = np.column_stack([np.ones(len(along)), (along - along.mean()) / along.std()])
         slope = float(fits.coefficients(features, scored.evaluate()[0])[1])
         text = f"the std varies too {'much' if slope < 0 else 'little'} from row to row"
-        surplus = 3.0 if case.rows.distributions().n_draws is None else SURPLUS_OF_DRAWS + 2
-        yield Candidate("uneven-std", text, fits.local(scored, features), is_corrected=True, surplus=surplus)
+        by_chance = 0.0 if draws is None else len(along) / 4 * (_noise_of_draws(draws) ** 2 / along.std()) ** 2
+        fit = fits.local(scored, features, fits.FREEDOMS)
+        yield Candidate(UNEVEN, text, fit, is_corrected=True, surplus=3.0 + by_chance, alike=UNEVEN)
+    for name, values in case.numbers.items():
+        ranks = (np.searchsorted(np.sort(values), values) + np.searchsorted(np.sort(values), values, "right")) / len(
+            values
+        )
+        features = _parabola(ranks - 1)
+        sizes = np.exp(_parabola(ENDS) @ fits.coefficients(features, scored.evaluate()[0]) / 2)
+        told = "{:.2g}, ×{:.2g} and ×{:.2g}".format(*sizes)
+        text = f"errors vary with {name}: they are ×{told} where it is low, medium and high"
+        text = f"the std is constant, but {text}" if constant else f"one input explains it: {text}"
+        cause = CONSTANT_STD if constant else "one-input"
+        yield Candidate(cause, text, fits.local(scored, features), is_corrected=True, surplus=surplus)
+
+
+def _parabola(along: Values) -> Values:
+    """Return what a parabola is a sum of, at places between -1 and 1, (n, 3)."""
+    return np.column_stack([np.ones(len(along)), along, along**2 - 1 / 3])
+
+
+def _others(case: Case) -> Iterator[Candidate]:
+    """Yield training rows, errors of other sizes, and a region that explains the fault."""
+    scored = case.scored
+    text = f"part of the rows were trained on, with far too small errors; evaluate others{_repeated_inputs(case)}"
+    yield Candidate("training-rows", text, fits.partly_trained(scored), surplus=2.0)
+    yield from _variations(case)
     if case.inside is not None:
         fit = fits.piecewise(scored, case.inside)
         yield Candidate(

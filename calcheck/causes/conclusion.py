@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from calcheck.causes.candidates import Candidate, Case
 from calcheck.causes.search import find_causes
 from calcheck.execution.run import RowDependence
 from calcheck.options import options_of
-from calcheck.predictions import Predictions
+from calcheck.predictions import Predictions, Source
 from calcheck.reports import Input, Report
 from calcheck.reports.conclusion import Cause
 from calcheck.typing import AnyArray, Indices, Mask
@@ -28,11 +28,11 @@ def with_causes(
     rows: Predictions,
     inside: Mask | None,
     dependence: RowDependence,
-    groups: Callable[[], Mapping[str, AnyArray]] = dict,
+    source: Source | None = None,
 ) -> Report:
     """Return a report with the plausible causes of a no.
 
-    ``inside`` are the rows of the worst region of the inputs, and ``groups`` reads columns of few different texts.
+    ``inside`` are the rows of the worst region of the inputs, and a source has further columns.
     """
     found = report.conclusion
     if found is None or found.answer != "no" or rows.y is None or rows.y.ndim > 1:
@@ -49,8 +49,11 @@ def with_causes(
         any(flag in report.input.options for flag in OBSERVED),
         region="" if report.region is None else report.region.where,
         inside=inside if chosen is None or inside is None else inside[chosen],
-        groups=groups(),
+        columns={} if source is None else source.free_columns(),
+        names=() if source is None else source.input_names(),
         sampled=chosen,
+        every=None if chosen is None else rows,
+        total=report.input.n,
         step=1 if dependence.time is None else rows_of_step(rows.columns[dependence.time]),
     )
     stated = [

@@ -248,20 +248,23 @@ def shuffled(scored: Scored) -> Fit:
     return lambda _: likely
 
 
-def local(scored: Scored, features: Values) -> Fit:
+def local(scored: Scored, features: Values, freedoms: Sequence[float] = (NORMAL,)) -> Fit:
     """Return the fit with a logarithm of the standard deviations that is linear in features (n, d)."""
     r, slope = scored.evaluate()
 
     def fit(train: Mask) -> Likely:
-        eta = features @ coefficients(features[train], r[train])
-        z = r * np.exp(-eta / 2)
-        return Likely(log_density(z, NORMAL) - eta / 2 + slope, sc.ndtr(z))
+        found = []
+        for freedom in freedoms:
+            eta = features @ coefficients(features[train], r[train], freedom)
+            z = r * np.exp(-eta / 2)
+            found.append(Likely(log_density(z, freedom) - eta / 2 + slope, probability(z, freedom)))
+        return max(found, key=lambda each: float(each.log_density[train].sum()))
 
     return fit
 
 
-def coefficients(features: Values, r: Values) -> Values:
-    """Return those of the logarithm of the mean squared error, by weighted least squares with a small penalty."""
+def coefficients(features: Values, r: Values, freedom: float = NORMAL) -> Values:
+    """Return those of the logarithm of the variance of errors, by scoring with a small penalty."""
     ridge = RIDGE * np.eye(features.shape[1])
     ridge[0, 0] = 1e-9
     beta = np.zeros(features.shape[1])
@@ -269,7 +272,10 @@ def coefficients(features: Values, r: Values) -> Values:
     hat = np.linalg.solve(features.T @ features + ridge, features.T)
     for _ in range(STEPS):
         eta = features @ beta
-        step = hat @ (eta + np.clip(r**2 * np.exp(-eta), 0, 1e6) - 1) - beta
+        squares = np.clip(r**2 * np.exp(-eta), 0, 1e6)
+        if np.isfinite(freedom):
+            squares *= (freedom + 1) / (freedom - 2 + squares)
+        step = hat @ (eta + squares - 1) - beta
         beta += step / max(1.0, float(np.abs(step).max()))
     return np.asarray(beta)
 

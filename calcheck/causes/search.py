@@ -7,18 +7,17 @@ from typing import NamedTuple
 import numpy as np
 
 from calcheck.causes import fits
-from calcheck.causes.candidates import FAR, READINGS, Candidate, Case, candidates
+from calcheck.causes.candidates import CONSTANT_STD, FAR, READINGS, UNEVEN, Candidate, Case, candidates
 from calcheck.causes.fits import NORMAL, Fit, Likely, Scored
 from calcheck.typing import Mask, Values
 
 FEWEST_ROWS = 30
 MOST_CAUSES = 3
 BETTER = 2.5  # Log-likelihood by which a cause must exceed all plain corrections
+MUCH_BETTER, MUCH_BETTER_LEAST = 10.0, 0.5  # From which on half of the fault is enough
 AS_GOOD = -3.5  # The same, for a cause that stretches all predictions by about one factor that is far from 1
 AS_GOOD_TAILS = -8.0  # The same, for heavy tails
 NEAR = 6.0  # Log-likelihood within which further causes are told
-UNEVEN = "uneven-std"
-ALIKE = ("noise-left-out", UNEVEN)  # Causes that few rows cannot tell apart, and that are told together
 LEAST_FAULT = 0.005
 MOST_EXPLAINED = 0.9  # Least share of the fault that a cause explains which leaves a factor
 LARGE = 1.6  # Minimum logarithm of a factor that a cause explains in part: 5
@@ -51,11 +50,11 @@ def find_causes(case: Case, *, seed: int = 0) -> list[Explanation]:
             Explanation(each, float(likely.log_density.sum()), 1 - fault.size(likely.pit) / before)
             for each, likely in tried
         ]
-        able = [each for each in found if each.explained >= each.candidate.least]
         trial = Trial(case, halves, *plain)
+        able = [each for each in found if each.explained >= trial.least(each)]
         told = [each for each in able if trial.counts(each) or trial.is_nearer(each)]
-        is_alike = any(each.candidate.name in ALIKE for each in told)
-        return _chosen([*told, *(each for each in able if is_alike and each.candidate.name in ALIKE)])
+        alike = {each.candidate.alike for each in told} - {""}
+        return _chosen([*told, *(each for each in able if each.candidate.alike in alike)])
 
 
 def best_plain(case: Case, halves: Sequence[Mask], freedoms: Sequence[float]) -> float:
@@ -73,7 +72,7 @@ def _chosen(told: list[Explanation]) -> list[Explanation]:
     told.sort(key=lambda each: (each.candidate.name == UNEVEN, each.candidate.surplus - each.log_likelihood))
     best: dict[str, Explanation] = {}
     for each in told:
-        is_other = each.candidate.name != UNEVEN or told[0].candidate.name in ALIKE
+        is_other = each.candidate.name != UNEVEN or told[0].candidate.alike == UNEVEN
         if is_other and each.log_likelihood >= told[0].log_likelihood - NEAR:
             best.setdefault(each.candidate.name, each)
     return list(best.values())[:MOST_CAUSES]
@@ -88,11 +87,16 @@ class Trial:
     normal: float  # Log-likelihood of the best plain correction, with normal errors
     any_tail: float  # The same, with errors that may have heavy tails
 
+    def least(self, each: Explanation) -> float:
+        """Return the least share of the fault that a cause must explain, which is a half if it is far more likely."""
+        than = self.normal if self._has_tails(each) else self.any_tail
+        return MUCH_BETTER_LEAST if each.log_likelihood - than >= MUCH_BETTER else each.candidate.least
+
     def counts(self, each: Explanation) -> bool:
         """Return whether a cause is more likely than plain corrections, or as likely and far from none."""
         own = each.candidate
         surplus = each.log_likelihood - self.any_tail
-        if own.name == "heavy-tails":  # which corrections may have, too
+        if self._has_tails(each):  # which corrections may have, too
             return surplus >= AS_GOOD_TAILS and each.log_likelihood - self.normal >= BETTER
         if surplus >= BETTER + own.surplus:
             return True
@@ -100,6 +104,10 @@ class Trial:
             return False
         factor = float(np.median(np.log(own.stretched.spread / self.case.scored.spread)))
         return abs(factor) >= FAR and self._total(fits.as_stated(own.stretched, (NORMAL,))) >= self.normal + AS_GOOD
+
+    def _has_tails(self, each: Explanation) -> bool:
+        """Return whether a cause changes the tails of errors only."""
+        return each.candidate.name == "heavy-tails" or each.candidate.alike == CONSTANT_STD
 
     def is_nearer(self, each: Explanation) -> bool:
         """Return whether another reading of the std explains most of a large factor, and is nearly as likely."""
@@ -139,10 +147,8 @@ class Fault:
 
     def __init__(self, case: Case) -> None:
         extra = [] if case.inside is None else [case.inside.astype(np.float64)]
-        inputs = [] if case.inputs is None else list(case.inputs.T)
-        self.along = [
-            each for column in (case.scored.center, case.scored.spread, *inputs, *extra) for each in _standard(column)
-        ]
+        columns = (case.scored.spread, *case.numbers.values(), *extra)
+        self.along = [each for column in columns for each in _standard(column)]
 
     def size(self, pit: Values) -> float:
         """Return the sum of squared means of Legendre polynomials, less what chance adds; at least 0."""

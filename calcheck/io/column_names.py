@@ -1,5 +1,6 @@
 """Names of columns: as the user states them, and those known by default."""
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -19,6 +20,7 @@ OTHER_NAMES = {
     ),
     "std": ("sd", "y_sd", "std_dev", "stddev", "pred_std", "y_pred_std", "y_hat_std"),
 }  # Names of columns by role that are looked for after those above
+OF_TARGETS = re.compile(r"(?i)err|resid|crps|nll|z_?score|^pit$")  # Names of columns computed from targets
 ERROR = "error"
 SPREADS = ("std", "var", "log_std", "log_var")
 _SPREAD = frozenset(SPREADS)

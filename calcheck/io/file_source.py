@@ -43,6 +43,7 @@ from calcheck.typing import AnyArray
 
 MAX_COLUMNS = 3  # Maximum columns to try
 MAX_CATEGORIES = 30  # Maximum number of different texts in a column of inputs
+MOST_NUMBERS = 20  # Maximum number of columns of numbers that are tried as a cause
 
 FIRST_ROWS = 1_000  # Columns that fall among these are not read as possible times
 FAMILY = "dist"  # Column that names the family, in files written by calcheck
@@ -189,15 +190,15 @@ class FileSource(Source):
         """Return one column of the rows that pass the filters, as text."""
         return self._texts_of([column])[column]
 
-    def _texts_of(self, columns: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-        """Return columns of the rows that pass the filters, as text."""
+    def _texts_of(self, columns: Sequence[str], *, plain: Sequence[str] = ()) -> dict[str, pa.ChunkedArray]:
+        """Return columns of the rows that pass the filters, as text, except plain ones."""
         chunks, filters = {name: list[pa.Array]() for name in columns}, self.layout.filters
         for batch in read_batches(self.file, self.table, list(dict.fromkeys([*columns, *filters.columns]))):
             mask = filters.mask(batch)
             rows = batch if mask is None else batch.filter(pa.array(mask))
             for name in columns:
-                chunks[name] += key_text(rows[name]).chunks
-        return {name: pa.chunked_array(each, pa.string()) for name, each in chunks.items()}
+                chunks[name] += (rows[name] if name in plain else key_text(rows[name])).chunks
+        return {name: pa.chunked_array(each, None if each else pa.string()) for name, each in chunks.items()}
 
     @property
     def models(self) -> list[str]:
@@ -511,17 +512,24 @@ class FileSource(Source):
         fields = [field for field in self.table.schema if field.name not in self.used_columns()]
         return [each.name for each in fields if is_date(each.type)]
 
-    def groups(self) -> Mapping[str, AnyArray]:
-        used, schema = self.used_columns(), self.table.schema
-        kinds = {name: schema.field(name).type for name in self.roles.narrow if name not in used}
-        names = [name for name, kind in kinds.items() if not pa.types.is_floating(kind) and not is_date(kind)]
-        rows, found = self.rows_in_memory(), self._texts_of(names) if names else {}
-        few = {name: each for name, each in found.items() if 1 < len(each.unique()) <= MAX_CATEGORIES}
+    def free_columns(self) -> Mapping[str, AnyArray]:
+        rows, used, schema = self.rows_in_memory(), self.used_columns(), self.table.schema
         if rows is None or (self.layout.filters.columns and self.n_dropped):  # whose places are not known
             return {}
-        numbers = np.arange(len(rows)) if self.layout.filters.columns else rows.row_numbers()
-        taken = {name: each.take(numbers) for name, each in few.items() if len(each) > numbers.max()}
-        return {name: np.array(each.to_pylist(), dtype=str) for name, each in taken.items() if not each.null_count}
+        free = [each for each in schema if each.name in self.roles.narrow and each.name not in used]
+        numbers = [each.name for each in free if pa.types.is_floating(each.type) or pa.types.is_integer(each.type)]
+        names = [each.name for each in free if each.name not in numbers and not is_date(each.type)]
+        plain = numbers if len(numbers) <= MOST_NUMBERS else []
+        places = np.arange(len(rows)) if self.layout.filters.columns else rows.row_numbers()
+        found = {}
+        for name, each in self._texts_of([*names, *plain], plain=plain).items() if names or plain else ():
+            whole, count = not pa.types.is_floating(each.type), len(each.unique()) if len(each) > places.max() else 0
+            if count > 1 and is_complete(taken := each.take(places)):
+                if whole and count <= MAX_CATEGORIES:
+                    found[name] = np.array(key_text(taken).to_pylist(), dtype=str)
+                elif name in plain:
+                    found[name] = taken.to_numpy().astype(np.float64)
+        return found
 
     def without_gaps(self, names: Sequence[str]) -> list[str]:
         """Return those of some columns that have a value, and a finite number, in all rows that pass the filters."""

@@ -20,6 +20,7 @@ Key = tuple[str, str, str, int]
 Outcome = Literal["worse", "not-worse", "not-shown"]
 
 DIFF_SCHEMA_VERSION = 2
+SQUARES, SIZE = "zms", "effects.size"  # What shows a change of size: in fewest rows, and of intervals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +123,8 @@ def worsenings(old: Report, new: Report) -> list[Worsening]:
     significant, and the increase is not shown to be within the tolerance of the new report. Scores are relative to
     those that a perfect model would have on the same rows. The test of an absolute value is one of intersection and
     union: it is larger only if the estimate exceeds both the other one and its opposite (Berger 1982). p-values are
-    adjusted by Benjamini and Hochberg (1995): of a model that has not changed, some are at most 0.05 in 5 % of pairs.
+    adjusted by Benjamini and Hochberg (1995), the size with half of all weights, since most faults change it
+    (Genovese, Roeder, Wasserman 2006): of a model that has not changed, some are at most 0.05 in 5 % of pairs.
     """
     tolerance = float(new.settings.get("tolerance", TOLERANCE))
     confidence = float(new.settings.get("confidence", CONFIDENCE))
@@ -137,7 +139,8 @@ def worsenings(old: Report, new: Report) -> list[Worsening]:
             change + normal.inv_cdf(confidence) * error,
             math.erfc(change / error / math.sqrt(2)) / 2,
         )
-    found = {}
+    found, weights = {}, _weights(list(pairs))
+    compared = {name: (change, high, min(1.0, p / weights[name])) for name, (change, high, p) in compared.items()}
     ranked = sorted(compared, key=lambda each: compared[each][-1])
     for rank, name in reversed(list(enumerate(ranked, 1))):
         (first, second), (change, high, p) = pairs[name], compared[name]
@@ -162,6 +165,15 @@ def worsenings(old: Report, new: Report) -> list[Worsening]:
     return [found[name] for name in pairs]
 
 
+def _weights(names: Sequence[str]) -> dict[str, float]:
+    """Return the weights of tests, whose mean is 1: the size of each target has half of all, if there are others."""
+    sizes = [name for name in names if name.endswith(SQUARES)] or [name for name in names if name.endswith(SIZE)]
+    others, half = len(names) - len(sizes), len(names) / 2
+    if not sizes or not others:
+        return dict.fromkeys(names, 1.0)
+    return {name: half / len(sizes) if name in sizes else half / others for name in names}
+
+
 def _distances(report: Report, tolerance: float) -> Iterator[tuple[str, _Distance]]:
     """Yield the distances from a right model: of each target, of the answer's effects, and of the scores."""
     normal = NormalDist()
@@ -174,6 +186,8 @@ def _distances(report: Report, tolerance: float) -> Iterator[tuple[str, _Distanc
         for result in each.results:
             if result.metric in SCORES and not result.slice:
                 yield from _of_score(part, result, two_sided, tolerance)
+            elif result.metric == SQUARES and not result.slice:
+                yield from _of_squares(part, result, two_sided, tolerance)
 
 
 def _of_effect(part: str, effect: Effect, quantile: float, tolerance: float) -> Iterator[tuple[str, _Distance]]:
@@ -195,6 +209,14 @@ def _of_effect(part: str, effect: Effect, quantile: float, tolerance: float) -> 
         room = tolerance if effect.topic == "bias" else math.log1p(tolerance)
     if error > 0:
         yield name, _Distance(value, error, room, text)
+
+
+def _of_squares(part: str, result: Result, quantile: float, tolerance: float) -> Iterator[tuple[str, _Distance]]:
+    """Yield the logarithm of the root mean square of errors in predicted standard deviations."""
+    if result.value is not None and result.low is not None and result.high is not None and result.high > result.low > 0:
+        value, low, high = (math.log(each) / 2 for each in (result.value, result.low, result.high))
+        text = f"{result.value:.3g} ({result.low:.3g}–{result.high:.3g})"
+        yield f"{part}{SQUARES}", _Distance(value, (high - low) / (2 * quantile), math.log1p(tolerance), text)
 
 
 def _of_score(part: str, result: Result, quantile: float, tolerance: float) -> Iterator[tuple[str, _Distance]]:

@@ -50,7 +50,7 @@ class Answer:
     answer: Cell
     effects: tuple[tuple[str, Cell], ...]  # Topics with their sentences
     commands: tuple[str, ...] = ()  # Commands to run next
-    undoes: bool = False  # Whether the first command undoes a cause
+    undoes: int = 0  # How many of the first commands undo a cause
     lined: bool = False  # Whether texts have columns, which need letters of one width
 
 

@@ -28,6 +28,7 @@ ALONG = {"ranking": "by size", "inputs": "along inputs", "time": "over time", "g
 """Words for what local errors are along."""
 UNTESTED = "not tested: "
 REGION, MEND = "one-region", "calcheck recalibrate "
+ABOUT = 0.1  # By how much less of a fault a second cause may explain whose command is told, too
 SIGNIFICANT = 0.05  # Maximum p-value of a local error that is shown
 KINDS = {"scale": "uncertainties", "bias": "means"}
 
@@ -104,10 +105,11 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     if conclusion.on is not None and conclusion.on.answer == "no" != conclusion.answer:
         after += "; new inputs: NO"
     told = document.answer_cell(conclusion, after)
-    undo = tuple(each.command for each in conclusion.causes[:1] if each.command)
-    further = [each for each in conclusion.next if not (undo and MEND in undo[0] and MEND in each)]
+    plausible = [each for each in conclusion.causes[:2] if each.explained >= conclusion.causes[0].explained - ABOUT]
+    undo = sorted(dict.fromkeys(each.command for each in plausible if each.command), key=lambda each: MEND in each)
+    further = [each for each in conclusion.next if not (MEND in each and any(MEND in one for one in undo))]
     commands = (*undo, *further)[: None if conclusion.on is None else COMMANDS]
-    undoes = bool(undo) and MEND not in undo[0]
+    undoes = sum(MEND not in each for each in undo)
     return Answer(document.QUESTION, told, tuple(lines), commands, undoes, lined=True)
 
 

@@ -162,7 +162,7 @@ def _answer(block: blocks.Answer, width: int) -> Iterator[RenderableType]:
             (
                 safe_text(line, "dim")
                 for place, command in enumerate(block.commands)
-                for line in _command_lines(command, width, undoes=block.undoes and not place)
+                for line in _command_lines(command, width, undoes=place < block.undoes)
             ),
             no_wrap=True,
         )

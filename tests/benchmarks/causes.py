@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import norm
 
 from calcheck.causes.candidates import Case
-from calcheck.causes.search import ALIKE, find_causes
+from calcheck.causes.search import find_causes
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import NegativeBinomial, Poisson
 from calcheck.evaluation import Answer, evaluate
@@ -31,7 +31,13 @@ from calcheck.predictions import InMemory, Predictions
 
 ROWS, MEMBERS, REPLICATES = 300, 20, 199
 GROUPS = {"kind": 5, "part": 2}  # Numbers of groups, by column
-UNEVEN = 0.4  # Standard deviation of errors of the logarithm of the std
+REGION, GROUP = 2.5, 3  # Factors of the errors of a fourth of the inputs, and of one of five groups
+UNEVEN = 0.7  # Standard deviation of errors of the logarithm of the std: off by a factor of 2
+ALIKE = (
+    {"noise-left-out", "uneven-std", "variance-as-std"},
+    {"heavy-tails", "constant-std"},
+    {"one-region", "one-input", "constant-std"},
+)  # Causes that few rows cannot tell apart, which count as one where they are told together
 NINE = np.arange(1, 10) / 10
 NONE = ("right", "factor 1.3", "factor 0.8", "bias")
 READINGS = {
@@ -71,6 +77,8 @@ OTHERS = (
     "training-rows",
     "heavy-tails",
     "constant-std",
+    "constant-std hidden",
+    "one-input",
     "one-region",
     "one-group",
     "training-rows by group",
@@ -91,7 +99,7 @@ def planted(kind, cause, rng, n=ROWS):
     x, mean, std = stated(cause, rng, n)
     own = rng.spawn(1)[0]
     groups = {name: own.integers(0, count, n).astype(str) for name, count in GROUPS.items()}
-    y = mean + in_group(cause, groups) * true_std(cause, x, std) * errors(cause, rng, n)
+    y = mean + in_group(cause, groups) * true_std(cause, x, std, rng) * errors(cause, rng, n)
     if cause == "standardized-prediction":
         middle, width = y.mean() + 0.1, 1.03 * y.std()
         mean, std = (mean - middle) / width, std / width
@@ -101,7 +109,7 @@ def planted(kind, cause, rng, n=ROWS):
     std = std * np.exp(UNEVEN * rng.normal(size=n)) if cause == "uneven-std" else std
     factor = float(cause.split()[1]) if cause.startswith("factor") else 1.0
     predictive = distributions(kind, cause, mean, factor * std, rng)
-    with_inputs = cause in {"constant-std", "one-region"}
+    with_inputs = cause in {"constant-std", "one-input", "one-region"}
     return Predictions(y=y, predictive=predictive, x=x if with_inputs else None, has_embedding=False, columns=groups)
 
 
@@ -113,21 +121,23 @@ def stated(cause, rng, n):
         return x, 5 * mean, np.exp(rng.uniform(0.1, 2, n))
     if cause in SMALL:
         return x, mean / 4, std / 4
-    return x, mean, np.full(n, 0.6) if cause == "constant-std" else std
+    return x, mean, np.full(n, 0.6) if cause.startswith("constant-std") else std
 
 
-def true_std(cause, x, std):
+def true_std(cause, x, std, rng):
     """Return the standard deviations of the errors."""
-    if cause == "constant-std":
+    if cause in {"constant-std", "one-input"}:
         return std * np.exp(0.8 * x[:, 0])
+    if cause == "constant-std hidden":
+        return std * np.exp(UNEVEN * rng.normal(size=len(x)) - UNEVEN**2)  # whose mean square is that of the stated
     if cause == "one-region":
-        return np.where(x[:, 0] > 0.5, 2, 1) * std
+        return np.where(x[:, 0] > 0.5, REGION, 1) * std
     return np.hypot(std, 0.8) if cause == "noise-left-out" else std
 
 
 def in_group(cause, groups):
     """Return the factors of the errors of one of five groups, and of one of two that was trained on."""
-    name, factor = {"one-group": ("kind", 2), "training-rows by group": ("part", 0.05)}.get(cause, ("kind", 1))
+    name, factor = {"one-group": ("kind", GROUP), "training-rows by group": ("part", 0.05)}.get(cause, ("kind", 1))
     return np.where(groups[name] == "0", factor, 1)
 
 
@@ -170,7 +180,7 @@ def counts(cause, rng, n):
 class Grouped(InMemory):
     """Rows whose columns form groups."""
 
-    def groups(self):
+    def free_columns(self):
         return self.rows.columns
 
 
@@ -183,7 +193,7 @@ def told(rows, seed=0):
 
 def looked_for(kind, rows, seed):
     """Return the causes whatever the answer is."""
-    case = Case(rows, "std" if kind == "gaussian" else "other", groups=rows.columns)
+    case = Case(rows, "std" if kind == "gaussian" else "other", columns=rows.columns)
     return "", [(each.candidate.name, each.explained) for each in find_causes(case, seed=seed)]
 
 
@@ -195,7 +205,7 @@ def one_set(kind, cause, n, direct, seed):
 
 def first_of(name, causes):
     """Return the first cause; the planted one if it is told together with one that cannot be told apart from it."""
-    return name if {name, causes[0]} <= {*ALIKE} & {*causes} else causes[0]
+    return name if any({name, causes[0]} <= each & {*causes} for each in ALIKE) else causes[0]
 
 
 def line(kind, cause, n, found):

@@ -19,7 +19,7 @@ import numpy as np
 from calcheck.evaluation import Answer, evaluate
 from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
-from calcheck.models.report_difference import SCORES
+from calcheck.models.report_difference import SCORES, SQUARES
 from calcheck.predictions import InMemory
 from calcheck.studies.gate.baseline import compare_other_rows
 from tests.benchmarks import right_models
@@ -42,7 +42,7 @@ def report_of(name, n, scale, seed):
     make, dependence = DESIGNS[name]
     rows = make(np.random.default_rng([sum(name.encode()), n, *seed]), n, scale)
     run = Run(seed=seed[0], replicates=REPLICATES, dependence=dependence)
-    metrics = [METRICS[each]() for each in METRICS if each in SCORES]
+    metrics = [METRICS[each]() for each in METRICS if each in (*SCORES, SQUARES)]
     return evaluate(InMemory(rows), metrics, run=run, answer=Answer())
 
 

@@ -33,7 +33,7 @@ def rows_with(cause, kind="gaussian", seed=0):
 
 
 def named(kind, rows):
-    case = Case(rows, "std" if kind == "gaussian" else "other", groups=rows.columns)
+    case = Case(rows, "std" if kind == "gaussian" else "other", columns=rows.columns)
     return [each.candidate.name for each in find_causes(case)]
 
 
@@ -224,7 +224,7 @@ def test_a_group_whose_std_is_too_wide_was_not_trained_on():
     mean, unit = rng.normal(size=300), np.tile(["a", "b", "c"], 100)
     predictive = Gaussian(mean, np.where(unit == "a", 5.0, 1.0))
     rows = Predictions(y=mean + rng.normal(size=300), predictive=predictive, columns={"unit": unit})
-    first = find_causes(Case(rows, groups=rows.columns))[0].candidate
+    first = find_causes(Case(rows, columns=rows.columns))[0].candidate
     assert first.name == "one-group"
     assert first.text.startswith("one group explains it: unit=a (100 rows), errors ×0.19")
 
@@ -240,7 +240,7 @@ def test_columns_of_few_groups_are_tried_before_those_of_many():
     """Six columns have 102 groups together, of which 100 are tried."""
     rows = rows_with("one-group", seed=1)
     many = {f"c{place}": np.roll(np.arange(len(rows)) % 17, place).astype(str) for place in range(6)}
-    found = find_causes(Case(rows, groups=many | {"kind": rows.columns["kind"]}))
+    found = find_causes(Case(rows, columns=many | {"kind": rows.columns["kind"]}))
     assert found[0].candidate.text.startswith("one group explains it: kind=0 (")
 
 
@@ -345,3 +345,57 @@ def test_python_names_causes_of_arrays_without_a_command():
     report = library.evaluate(y, mean, std, metrics="zms", replicates=59, resamples=0)
     assert [(each.cause, each.command) for each in report.conclusion.causes][:1] == [("variance-as-std", "")]
     assert library.evaluate(y, mean, np.sqrt(std), metrics="zms", replicates=59, resamples=0).conclusion.causes == ()
+
+
+def varying(std, rng, n=400):
+    """Return a table whose errors grow with a column, with an std of its own."""
+    temp = rng.uniform(0, 40, n)
+    mean = 20 + 3 * rng.normal(size=n)
+    y = mean + 2 * np.exp(0.8 * (temp - 20) / 20) * rng.normal(size=n)
+    return pd.DataFrame(
+        {"y": y, "mean": mean, "std": std, "temp": temp, "hum": rng.uniform(size=n), "residual": y - mean}
+    )
+
+
+@pytest.mark.parametrize(("constant", "cause"), [(True, "constant-std"), (False, "one-input")])
+def test_a_column_along_which_errors_vary_is_named_though_it_is_not_an_input(calcheck, constant, cause, tmp_path):
+    """The residuals would explain every error, and are computed from targets."""
+    rng = np.random.default_rng(5)
+    std = 2.0 if constant else 2 * np.exp(0.3 * rng.normal(size=400))
+    varying(std, rng).to_csv(tmp_path / "f.csv", index=False)
+    first = json.loads(calcheck(tmp_path / "f.csv", *FEW).out)["conclusion"]["causes"][0]
+    assert first["cause"] == cause
+    assert "errors vary with temp: they are ×0." in first["text"]
+    assert first["command"].startswith("calcheck recalibrate ")
+
+
+def test_a_constant_std_and_heavy_tails_are_told_together_where_no_column_shows_how_errors_vary():
+    for kind in ("gaussian", "members", "quantiles"):
+        assert named(kind, rows_with("constant-std hidden", kind)) == ["heavy-tails", "constant-std"]
+
+
+def test_an_uneven_std_is_named_beside_what_few_rows_cannot_tell_from_it():
+    for kind in ("gaussian", "members", "quantiles"):
+        found = named(kind, rows_with("uneven-std", kind, seed=2))
+        assert benchmark.first_of("uneven-std", found) == "uneven-std"
+
+
+def test_scoring_finds_the_spread_of_student_t_errors_along_a_column():
+    """The size of errors doubles from one half to the other: the logarithm of the variance grows by 2 log 2."""
+    rng = np.random.default_rng(0)
+    half = np.repeat([0.0, 1.0], 20_000)
+    r = np.where(half > 0, 2, 1) * rng.standard_t(5, 40_000) * np.sqrt(3 / 5)
+    found = fits.coefficients(np.column_stack([np.ones(40_000), half]), r, 5.0)
+    assert_allclose(found, [0, 2 * np.log(2)], atol=0.06)
+
+
+def test_rows_with_the_inputs_of_others_are_counted_in_all_rows():
+    rng = np.random.default_rng(3)
+    x = np.tile(rng.normal(size=(2_500, 2)), (2, 1))
+    y = rng.normal(size=5_000) * np.where(np.arange(5_000) < 2_500, 0.03, 1)
+    rows = Predictions(y=y, predictive=Gaussian(np.zeros(5_000), np.ones(5_000)), x=x, has_embedding=False)
+    chosen = sampled_rows(5_000)
+    case = Case(rows.take(chosen), sampled=chosen, every=rows, total=5_000)
+    assert find_causes(case)[0].candidate.text.endswith("; 2,500 of 5,000 rows have the inputs of others")
+    first = Case(rows.take(np.arange(2_000)), total=5_000)
+    assert not find_causes(first) or "inputs of others" not in find_causes(first)[0].candidate.text

@@ -96,6 +96,25 @@ def test_p_values_are_adjusted_for_their_number():
     assert_allclose([each.p_value for each in found], [larger, larger])
 
 
+def test_the_size_has_half_of_the_weights_of_all_tests():
+    """Of zms and two scores, zms has the weight 3/2 and each score 3/4: 3/1 times p of zms is divided by 3/2.
+
+    The logarithm of the root of 1.69 is log 1.3; scores that do not change have p-values of 1.
+    """
+    scores = (score(1.0, 1.0, 0.1), score(1.0, 1.0, 0.1, "mae"))
+    half = 2 * 0.1
+    old, new = (
+        replace(score(value, 1.0, 0.1, "zms"), low=value * math.exp(-half), high=value * math.exp(half))
+        for value in (1.0, 1.69)
+    )
+    found = {each.name: each for each in worsenings(report(results=(old, *scores)), report(results=(new, *scores)))}
+    error = math.hypot(0.1, 0.1) / norm.ppf(0.975)
+    assert_allclose(found["zms"].worsening, math.log(1.3))
+    assert_allclose(found["zms"].p_value, 2 * norm.sf(math.log(1.3) / error))
+    assert found["zms"].text.startswith("1.69 (1.38–2.06), before 1 (0.819–1.22): worse")
+    assert found["crps"].p_value > 0.5
+
+
 def test_local_errors_are_compared_as_variances():
     """The standard error of .2² is (.2² − .1²) / 1.645; a negative estimate counts as 0."""
     old, new = (

@@ -1,6 +1,5 @@
 """Recalibration judged on rows that were not used to fit it: the choice of a method, before and after."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,6 +12,7 @@ from calcheck.errors import DataError, FileError, Message, OptionError
 from calcheck.evaluation import Answer as RowsAnswer
 from calcheck.evaluation import data_warnings, evaluate
 from calcheck.execution.run import Run, run_settings
+from calcheck.io.column_names import OF_TARGETS
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import weighted_forms
@@ -48,7 +48,6 @@ JUDGES = ("zms", "width-factor", "ence", "cv", "ece", "coverage", "nll", "crps",
 """The metrics before and after."""
 OPTIONS = {"crps": {"ensemble": "biased"}}  # Scaled draws are no draws of a distribution: see score_rows
 OF_DEPENDENCE = ("dependent-rows", "ordered-rows")  # Codes of warnings that name a column and a size
-OF_TARGETS = re.compile(r"(?i)err|resid|crps|nll|z_?score|^pit$")  # Names of columns computed from targets
 NORMAL_LIMIT = 1.959963984540054  # Limit of a 95 % interval in standard errors
 
 
