@@ -87,6 +87,7 @@ Code = Literal[
     "unknown-shape",
     "no-negative-error",
     "assumed-level",
+    "assumed-variance",
     "interpolated-distributions",
     "unpaired-levels",
     "coverage-outcome",

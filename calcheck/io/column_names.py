@@ -20,6 +20,7 @@ OTHER_NAMES = {
     ),
     "std": ("sd", "y_sd", "std_dev", "stddev", "pred_std", "y_pred_std", "y_hat_std"),
 }  # Names of columns by role that are looked for after those above
+VARIANCES = ("variance", "var", "y_var", "pred_var")  # Names of variances that are looked for after all of the std
 OF_TARGETS = re.compile(r"(?i)err|resid|crps|nll|z_?score|^pit$")  # Names of columns computed from targets
 ERROR = "error"
 SPREADS = ("std", "var", "log_std", "log_var")

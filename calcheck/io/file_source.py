@@ -193,7 +193,9 @@ class FileSource(Source):
     def _texts_of(self, columns: Sequence[str], *, plain: Sequence[str] = ()) -> dict[str, pa.ChunkedArray]:
         """Return columns of the rows that pass the filters, as text, except plain ones."""
         chunks, filters = {name: list[pa.Array]() for name in columns}, self.layout.filters
-        for batch in read_batches(self.file, self.table, list(dict.fromkeys([*columns, *filters.columns]))):
+        for batch in (
+            read_batches(self.file, self.table, [*dict.fromkeys([*columns, *filters.columns])]) if columns else ()
+        ):
             mask = filters.mask(batch)
             rows = batch if mask is None else batch.filter(pa.array(mask))
             for name in columns:
@@ -448,6 +450,9 @@ class FileSource(Source):
             level = f"{self.roles.predictive.levels[0]:g}"
             text = f"the level of {self.roles.predictive.lower[0]!r} is not in the file: {level} is that which {tool}"
             messages.append(Message("assumed-level", f"{text} writes unless told otherwise (else pass --level)"))
+        if getattr(self.roles.predictive, "kind", "") == "var" and not self.options.var:
+            *_, name = column_roles.columns_of(self.roles.predictive)
+            messages.append(Message("assumed-variance", f"{name!r} is read as variances: else pass --std {name}"))
         if isinstance(self.roles.predictive, column_roles.ResidualRole) and self.roles.predictive.shape is None:
             messages.append(Message("unknown-shape", column_roles.SHAPE_UNKNOWN))
         if getattr(self.roles.predictive, "error", None):
@@ -509,23 +514,21 @@ class FileSource(Source):
 
     def date_columns(self) -> list[str]:
         """Return the columns of dates without a role."""
-        fields = [field for field in self.table.schema if field.name not in self.used_columns()]
-        return [each.name for each in fields if is_date(each.type)]
+        used = self.used_columns()
+        return [each.name for each in self.table.schema if each.name not in used and is_date(each.type)]
 
     def free_columns(self) -> Mapping[str, AnyArray]:
         rows, used, schema = self.rows_in_memory(), self.used_columns(), self.table.schema
         if rows is None or (self.layout.filters.columns and self.n_dropped):  # whose places are not known
             return {}
-        free = [each for each in schema if each.name in self.roles.narrow and each.name not in used]
-        numbers = [each.name for each in free if pa.types.is_floating(each.type) or pa.types.is_integer(each.type)]
-        names = [each.name for each in free if each.name not in numbers and not is_date(each.type)]
-        plain = numbers if len(numbers) <= MOST_NUMBERS else []
-        places = np.arange(len(rows)) if self.layout.filters.columns else rows.row_numbers()
-        found = {}
-        for name, each in self._texts_of([*names, *plain], plain=plain).items() if names or plain else ():
-            whole, count = not pa.types.is_floating(each.type), len(each.unique()) if len(each) > places.max() else 0
+        free = [each for each in schema if each.name in {*self.roles.narrow} - used and not is_date(each.type)]
+        plain = [each.name for each in free if pa.types.is_floating(each.type) or pa.types.is_integer(each.type)]
+        names = [each.name for each in free if each.name not in plain or len(plain) <= MOST_NUMBERS]
+        found, places = {}, np.arange(len(rows)) if self.layout.filters.columns else rows.row_numbers()
+        for name, each in self._texts_of(names, plain=plain).items():
+            count = len(each.unique()) if len(each) > places.max() else 0
             if count > 1 and is_complete(taken := each.take(places)):
-                if whole and count <= MAX_CATEGORIES:
+                if count <= MAX_CATEGORIES and not pa.types.is_floating(each.type):
                     found[name] = np.array(key_text(taken).to_pylist(), dtype=str)
                 elif name in plain:
                     found[name] = taken.to_numpy().astype(np.float64)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from calcheck.errors import DataError, OptionError, listed_columns, named_some, with_suggestion
 from calcheck.io import column_roles, interval_columns, naming_schemes, parameter_columns
 from calcheck.io.arrow_columns import is_date, is_scalar, is_text, is_vector
-from calcheck.io.column_names import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
+from calcheck.io.column_names import ERROR, MEANS, SPREADS, STDS, TARGETS, VARIANCES, ColumnOptions
 from calcheck.io.column_roles import Distributions
 from calcheck.io.filters import require_one
 from calcheck.io.naming_schemes import ColumnIndex
@@ -252,6 +252,7 @@ class _Finder:
             interval_columns.find_intervals(self.columns, self.options)
             or naming_schemes.percent_quantiles(self.columns.free)
             or self._moments_by_target()
+            or (self.gaussian() if mean and self._variance() else None)
         ), ""
 
     @cached_property
@@ -321,7 +322,14 @@ class _Finder:
         for kind in kinds:
             if named := getattr(self.options, kind):
                 return kind, self.columns.parse_list(kind, named)
+        if self.columns.one_of("std", STDS) is None and (variance := self._variance()):
+            return "var", (variance,)
         return "std", self.columns.require_one_of("std", STDS)
+
+    def _variance(self) -> str | None:
+        """Return the only column that is named a variance."""
+        found = [name for name in VARIANCES if name in self.columns.free]
+        return found[0] if len(found) == 1 else None
 
     def gaussian(self) -> column_roles.GaussianRole:
         """Return the role of means and spreads, given by options or known names."""

@@ -253,12 +253,8 @@ DIGITS = 2  # Significant digits of a number of rows
 LISTED = 6  # Most names of a list in words, besides the last
 RANKS = {"change": 5, "p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
-DOUBTS = (
-    "dependent-rows",
-    "ordered-rows",
-    "few-clusters",
-    "assumed-level",
-)  # Codes of notes of brief reports
+# Codes of notes of brief reports
+DOUBTS = ("dependent-rows", "ordered-rows", "few-clusters", "assumed-level", "assumed-variance")
 SHOWN_POINTS, MOST_POINTS = 9, 12  # Points of a longer curve in a table, and of a curve that is shown in full
 NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
 EXPECTED_LEGEND = "expected: score of the model on these rows if its distributions are right"

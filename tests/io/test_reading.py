@@ -315,6 +315,25 @@ def test_an_ambiguous_scale_is_refused_with_the_result_of_each_reading(tmp_path)
         read(write(tmp_path / "preds.csv", parts)).predictions()
 
 
+@pytest.mark.parametrize("name", ["variance", "var", "y_var", "pred_var"])
+def test_a_column_named_variance_beside_means_is_read_as_such_and_the_note_names_it(tmp_path, name):
+    parts = {"y": PARTS["y"], "mean": PARTS["mean"], name: PARTS["std"] ** 2}
+    source = read(write(tmp_path / "preds.parquet", parts))
+    np.testing.assert_allclose(source.predictions().predictive.std(), PARTS["std"])
+    (note,) = source.warnings()
+    assert (note.code, note.text) == ("assumed-variance", f"{name!r} is read as variances: else pass --std {name}")
+    named = read(source.file.name, var=name)
+    assert [each.code for each in named.warnings()] == []
+
+
+def test_a_column_named_variance_is_no_prediction_beside_a_std_or_draws(tmp_path):
+    drawn = {f"sample_{place}": PARTS["y"] + place for place in range(3)}
+    for others in ({"mean": PARTS["mean"], "std": PARTS["std"]}, drawn):
+        path = write(tmp_path / "preds.parquet", {"y": PARTS["y"], "var": PARTS["std"]} | others)
+        assert "var" not in read(path).roles.predictive.__dict__.values()
+        assert getattr(read(path).roles.predictive, "kind", "std") == "std"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -125,7 +125,7 @@ y_sample0,y_sample1,y_sample2,y_sample3,y_sample4,y
 """,
     ),
     "GPyTorch 1.15.2": (
-        "--var variance",
+        "",
         "gaussian",
         """\
 y,mean,variance
