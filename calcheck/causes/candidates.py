@@ -387,7 +387,7 @@ def _variations(case: Case) -> Iterator[Candidate]:
         features = np.column_stack([np.ones(len(along)), (along - along.mean()) / along.std()])
         slope = float(fits.coefficients(features, scored.evaluate()[0])[1])
         text = f"the std varies too {'much' if slope < 0 else 'little'} from row to row"
-        by_chance = 0.0 if draws is None else len(along) / 4 * (_noise_of_draws(draws) ** 2 / along.std()) ** 2
+        by_chance = 0.0 if draws is None else 2.0 + len(along) / 4 * (_noise_of_draws(draws) ** 2 / along.std()) ** 2
         fit = fits.local(scored, features, fits.FREEDOMS)
         yield Candidate(UNEVEN, text, fit, is_corrected=True, surplus=3.0 + by_chance, alike=UNEVEN)
     for name, values in case.numbers.items():

@@ -90,7 +90,8 @@ class Trial:
     def least(self, each: Explanation) -> float:
         """Return the least share of the fault that a cause must explain, which is a half if it is far more likely."""
         than = self.normal if self._has_tails(each) else self.any_tail
-        return MUCH_BETTER_LEAST if each.log_likelihood - than >= MUCH_BETTER else each.candidate.least
+        is_clear = each.candidate.is_corrected and each.log_likelihood - than >= MUCH_BETTER
+        return MUCH_BETTER_LEAST if is_clear else each.candidate.least
 
     def counts(self, each: Explanation) -> bool:
         """Return whether a cause is more likely than plain corrections, or as likely and far from none."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.inputs_and_outputs import INPUTS, row_dependence
 from calcheck.execution.run import RowDependence, SeedOptions
-from calcheck.io.column_names import MEANS, OTHER_NAMES, STDS, TARGETS, ColumnOptions
+from calcheck.io.column_names import MEANS, OTHER_NAMES, RENAMED, STDS, TARGETS, ColumnOptions
 from calcheck.metrics import METRICS
 from calcheck.options import Option, options_of
 from calcheck.studies.next_steps import FEWEST_ROWS, MOST, remedies, suggestions
@@ -84,11 +84,21 @@ def _of_fits() -> list[Option]:
 
 
 def _of_corrected_files(given: dict[str, Any]) -> Iterator[str]:
-    """Yield options about inputs, dependent rows and the observation of targets, which a corrected file needs, too."""
+    """Yield options about inputs, dependent rows and the observation of targets, which a corrected file needs, too.
+
+    Columns that have another name there, since theirs is that of a parameter of its distributions, are named so.
+    """
+    from calcheck.io.files import File
+    from calcheck.io.tables import open_file
+
+    path = str(given["corrected"])
+    written = {*open_file(File(path)).schema.names} if Path(path).exists() else set()
     of_columns = [option for option in options_of(ColumnOptions) if option.field in OF_CORRECTED]
     for option in (*of_columns, *options_of(RowDependence)):
         if given.get(option.field) not in (None, (), False, option.default):
-            yield from (option.flag, option.text(given[option.field]))
+            text = option.text(given[option.field])
+            named = [f"{name}{RENAMED}" if f"{name}{RENAMED}" in written else name for name in text.split(",")]
+            yield from (option.flag, ",".join(named) if {*named} <= written else text)
 
 
 def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ OTHER_NAMES = {
 }  # Names of columns by role that are looked for after those above
 VARIANCES = ("variance", "var", "y_var", "pred_var")  # Names of variances that are looked for after all of the std
 OF_TARGETS = re.compile(r"(?i)err|resid|crps|nll|z_?score|^pit$")  # Names of columns computed from targets
-ERROR = "error"
+ERROR, RENAMED = "error", "_given"  # Suffix of columns in written files whose own name plays a role there
 SPREADS = ("std", "var", "log_std", "log_var")
 _SPREAD = frozenset(SPREADS)
 

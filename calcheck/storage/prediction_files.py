@@ -17,7 +17,7 @@ from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals
 from calcheck.distributions.recalibrated import RecalibratedCounts, RecalibratedScale
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrow_columns import key_text, pc, replace_in_text
-from calcheck.io.column_names import ERROR, MEANS, OTHER_NAMES, STDS, TARGETS
+from calcheck.io.column_names import ERROR, MEANS, OTHER_NAMES, RENAMED, STDS, TARGETS
 from calcheck.io.column_roles import GaussianRole, IntervalsRole, QuantilesRole, SamplesRole, columns_of
 from calcheck.io.dataframes import list_column
 from calcheck.io.file_source import FileSource
@@ -149,7 +149,7 @@ def canonical_columns(rows: Predictions) -> dict[str, Any]:
     elif rows.x is not None:
         columns |= {f"input_{place}": values for place, values in enumerate(rows.inputs().T)}
     for name, values in rows.columns.items():
-        free = f"{name}_given" if _plays_a_role(name, has_family="dist" in columns) else name
+        free = f"{name}{RENAMED}" if _plays_a_role(name, has_family="dist" in columns) else name
         targets = () if rows.y is None or rows.y.ndim == 1 else rows.y.T
         same = [*([columns[name]] if name in columns else []), *targets]
         known = any(np.array_equal(each, values) for each in same)

@@ -369,7 +369,7 @@ def test_a_column_along_which_errors_vary_is_named_though_it_is_not_an_input(cal
     assert first["command"].startswith("calcheck recalibrate ")
 
 
-def test_a_constant_std_and_heavy_tails_are_told_together_where_no_column_shows_how_errors_vary():
+def test_heavy_tails_come_with_a_constant_std_where_no_column_shows_how_errors_vary():
     for kind in ("gaussian", "members", "quantiles"):
         assert named(kind, rows_with("constant-std hidden", kind)) == ["heavy-tails", "constant-std"]
 

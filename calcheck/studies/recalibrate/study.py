@@ -69,10 +69,10 @@ def run(request: Request) -> Answer:
         report = None
         if judged is not None:
             with request.run(source) as run:
-                report = request.with_commands(judge_map(source, found, run=run))
+                report = judge_map(source, found, run=run)
         if files.corrected is not None:
             _write(request, file, found, files.corrected)
-        return Answer(report, (found,), source)
+        return Answer(None if report is None else request.with_commands(report), (found,), source)
     options = request.options(RecalibrationOptions)
     metrics, to = request.metrics(judges()), request.data("to")
     source = request.open(request.data("file"), metrics, narrow=options.by is None, also=options.columns)
@@ -84,7 +84,6 @@ def run(request: Request) -> Answer:
         sink = None if files.corrected is None or to is not None else mended.append
         judged = _with_targets(other)
         report, found = recalibrate(source, options=options, other=judged, metrics=metrics, run=run, sink=sink, new=new)
-        report = request.with_commands(report)
     if files.export is not None:
         _export(report, found, source, files.export)
     if files.corrected is not None and to is not None:
@@ -96,7 +95,7 @@ def run(request: Request) -> Answer:
         how = f"each corrected by a fit to the other folds of {options.folds}, so that they can be judged"
         request.tell(f"{files.corrected}: {len(rows):,} rows, {how if found.steps else 'left as they are'}")
         request.tell("note for new predictions: --to NEW -o MENDED, or --export")
-    return Answer(report, (found,), source)
+    return Answer(request.with_commands(report), (found,), source)
 
 
 def _with_new_inputs(request: Request, source: SourceT) -> tuple[SourceT, Source | None]:

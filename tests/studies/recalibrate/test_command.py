@@ -168,6 +168,22 @@ def test_a_stored_map_gives_the_same_predictions_as_the_fit(calcheck, val, test,
     validate(json.loads(stored.read_text()), "map")
 
 
+def test_the_next_command_names_inputs_as_the_corrected_file_does(calcheck, tmp_path, monkeypatch):
+    """A Student t file has parameters ``scale``, so that an input of this name is ``scale_given`` there."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    for name in ("a.csv", "b.csv"):
+        mean, std = rng.normal(size=200), np.full(200, 0.5)
+        columns = {"y": mean + rng.normal(size=200), "mean": mean, "std": std}
+        inputs = {each: rng.normal(size=200) for each in ("mu", "scale", "temp")}
+        pd.DataFrame(columns | inputs).to_csv(tmp_path / name, index=False)
+    options = ("--inputs", "mu,scale,temp", "--method", "student-t", "--to", "b.csv", "-o", "c.csv")
+    told = calcheck("recalibrate", "a.csv", *options, "--format", "json")
+    (command,) = json.loads(told.out)["conclusion"]["next"]
+    assert command == "calcheck evaluate c.csv --inputs mu_given,scale_given,temp"
+    assert calcheck(*command.split()[1:], "--metrics", "zms").code == 0
+
+
 def test_files_without_targets_are_corrected_by_a_map(calcheck, val, tmp_path):
     stored, out = tmp_path / "map.json", tmp_path / "out.csv"
     new = write(tmp_path / "new.parquet", {name: column for name, column in forecasts(50, 4).items() if name != "y"})
