@@ -46,6 +46,7 @@ MOST_GROUPS = 1_000
 MEAN, STD = "mean", "std"
 PREDICTED = (MEAN, STD)  # Columns of predicted means and standard deviations, which every file of distributions has
 COMPUTED = "predicted"  # Prefix of columns that the file does not have
+REACH, TURNS = 10, 10  # Limits of a region move by up to a tenth of the rows, each so many times
 MOST_FREQUENT = 20  # Maximum number of texts that have a bin of their own in a search
 
 
@@ -195,26 +196,35 @@ class Partition(Groups):
         return [run for run in found if run != (0, k - 1)]
 
     def divided(self, run: tuple[int, int], scores: Values, searched: Indices | slice, least: int) -> Partition | None:
-        """Return the rows in two bins, cut where scores (m,) of the searched rows change most in the bins at a cut.
+        """Return the rows in two or three bins, cut where scores (m,) of the searched rows change most.
 
-        The cut is that of a run that ends at the first or the last bin; None for others. A bin has at least so many
-        searched rows.
+        The cuts are those of a run, each moved within the two bins at it, or by up to a tenth of the rows, in turns;
+        None without any. At least so many searched rows are in the run, and outside of it.
         """
         (first, last), n = run, len(scores)
-        if self.values is None or not self.cuts or (first > 0) == (last < len(self.cuts)):
+        if self.values is None or (first, last) == (0, len(self.cuts)):
             return None
-        cut = first - 1 if first else last
-        values, label = self.values[searched], self.label[searched]
+        values = self.values[searched]
         order = np.argsort(values, kind="stable")
-        ordered, below = values[order], np.arange(1, n)
-        near = np.isin(label[order], (cut, cut + 1))
-        places = below[near[:-1] & near[1:] & (ordered[:-1] < ordered[1:]) & (np.minimum(below, n - below) >= least)]
-        if not len(places):
-            return None
-        sums = np.cumsum(scores[order] - scores.mean())[places - 1]
-        best = places[np.argmax(sums**2 / (places * (n - places)))]
-        edge = _edge(ordered[best - 1], ordered[best])
-        return Partition.edges(self.column, self.values, np.zeros(len(self.values), dtype=np.bool_), [edge])
+        ordered, sums = values[order], np.append(0.0, np.cumsum(scores[order] - scores.mean()))
+        below = np.append(0, np.cumsum(np.bincount(self.label[searched], minlength=len(self.bins))))  # Rows, of bins
+        ends, moved = [int(below[first]), int(below[last + 1])], {}
+        between = np.flatnonzero(ordered[:-1] < ordered[1:]) + 1
+        for end, bin_ in enumerate((first, last + 1)):
+            if 0 < bin_ < len(self.bins):
+                start, reach = below[bin_], n // REACH
+                low, high = min(below[bin_ - 1], start - reach), max(below[bin_ + 1], start + reach)
+                moved[end] = between[(between > low) & (between < high)]
+        for _ in range(TURNS):
+            for end, places in moved.items():
+                rows = (2 * end - 1) * (places - ends[1 - end])
+                enough = np.minimum(rows, n - rows) >= least
+                if not enough.any():
+                    return None
+                gain = (sums[places] - sums[ends[1 - end]])[enough] ** 2 / (rows * (n - rows))[enough]
+                ends[end] = int(places[enough][np.argmax(gain)])
+        edges = [_edge(ordered[ends[end] - 1], ordered[ends[end]]) for end in moved]
+        return Partition.edges(self.column, self.values, np.zeros(len(self.values), dtype=np.bool_), edges)
 
     def conditions(self, first: int, last: int) -> Conditions:
         """Return the conditions of the rows from one bin to another."""

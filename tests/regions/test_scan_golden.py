@@ -43,9 +43,39 @@ def test_the_limit_of_a_column_is_where_scores_change_most_near_that_of_the_bins
         divided = column.divided(run, scores, slice(None), 2)
         assert [str(each) for each in divided.bins[int(run[0] > 0)]] == side
         assert divided.label.tolist() == [0] * 13 + [1] * 7
-    assert column.divided((1, 2), scores, slice(None), 2) is None
+    assert column.divided((0, 3), scores, slice(None), 2) is None
     assert str(column.divided((2, 3), 1.0 * (values > 18), slice(None), 2).bins[1][0]) == "age>14"
     assert [str(each) for each in column.divided((2, 3), scores, slice(None), 10).bins[1]] == ["age>10"]
+
+
+def test_both_limits_of_a_run_are_where_scores_change_most():
+    """Of all runs with 10 rows inside and outside at least, between values near the limits of the bins."""
+    rng = np.random.default_rng(0)
+    values = rng.permutation(100).astype(float)
+    scores = rng.normal(size=100) + 2.0 * ((values > 21) & (values <= 57))
+    column = Partition.quantiles("age", values, np.zeros(100, dtype=np.bool_), 10)
+    gains = {}
+    for low, high in product(range(100), repeat=2):
+        inside = (values > low) & (values <= high)
+        if 10 <= inside.sum() <= 90:
+            gains[low, high] = abs(scores[inside].mean() - scores[~inside].mean()) * np.sqrt(
+                inside.mean() * (~inside).mean()
+            )
+    low, high = max(gains, key=gains.get)
+    for run in ((2, 5), (3, 5), (2, 4)):
+        divided = column.divided(run, scores, slice(None), 10)
+        assert [str(each) for each in divided.bins[1]] == [f"age>{low}", f"age<={high}"]
+        assert (divided.label == 1).tolist() == ((values > low) & (values <= high)).tolist()
+
+
+def test_limits_of_a_narrow_run_do_not_cross():
+    values = np.arange(200.0)
+    column = Partition.quantiles("age", values, np.zeros(200, dtype=np.bool_), 40)
+    for bin_ in range(1, 39):
+        scores = np.random.default_rng(bin_).normal(size=200)
+        divided = column.divided((bin_, bin_), scores, slice(None), 5)
+        assert len(divided.bins) == 3
+        assert np.sum(divided.label == 1) >= 5
 
 
 UNIFORM = logistic((np.arange(1_000_000) + 0.5) / 1_000_000)

@@ -64,6 +64,18 @@ def test_the_search_and_the_correction_name_the_same_region(calcheck, path):
 
 
 @pytest.mark.slow
+def test_a_region_between_two_values_is_the_same_in_the_search_and_the_correction(calcheck, frame, tmp_path):
+    y = frame.y / np.where(frame.a > 0.5, 2, 1) * np.where(abs(frame.a - 0.2) < 0.45, 2, 1)
+    frame.assign(y=y).to_parquet(path := tmp_path / "preds.parquet")
+    region = region_of(calcheck, path, "--inputs", "a,b")
+    assert region["where"].startswith("a>-0.2")
+    assert " and a<=" in region["where"]
+    for command, column in (("slices", ("--columns", "a,b")), ("recalibrate", ("--inputs", "a,b"))):
+        found = json.loads(calcheck(command, path, *column, "--format", "json").out)["results"]
+        assert region["where"] in [each["slice"].get("group") for each in found]
+
+
+@pytest.mark.slow
 def test_python_has_the_same_region_as_the_command_line(calcheck, path, frame):
     told = region_of(calcheck, path, "--inputs", "a,b")
     found = evaluate(frame, ["zms", "coverage"], inputs=["a", "b"]).region
