@@ -1,4 +1,4 @@
-"""Where predictions are wrong before and after a correction: regions and groups, with the factors that they need."""
+"""Where predictions are wrong before and after a correction: regions, groups and new inputs, with their factors."""
 
 import math
 from collections.abc import Iterator, Mapping
