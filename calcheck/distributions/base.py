@@ -33,6 +33,8 @@ class Predictive(ABC):
     template: ClassVar[str]  # Text of a distribution, with a place for each parameter
     is_discrete: ClassVar[bool] = False
     """Whether the distributions are on whole numbers."""
+    shared: ClassVar[tuple[str, ...]] = ()
+    """Names of fields that are equal for all rows."""
 
     @property
     def has_atoms(self) -> bool:
@@ -66,7 +68,16 @@ class Predictive(ABC):
 
     def __len__(self) -> int:
         """Return the number of distributions, n."""
-        return len(getattr(self, fields(self)[0].name))
+        return len(self._parts()[0])
+
+    def _of_rows(self) -> dict[str, Any]:
+        """Return the fields with one entry per row, by name: arrays, distributions, or tuples of these."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in self.shared}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _parts(self) -> list[Any]:
+        """Return the arrays and distributions with one entry per row."""
+        return [part for each in self._of_rows().values() for part in (each if isinstance(each, tuple) else (each,))]
 
     @property
     def targets(self) -> int:
@@ -127,7 +138,7 @@ class Predictive(ABC):
     @property
     def nbytes(self) -> int:
         """Memory that the parameters take, in bytes."""
-        return sum(getattr(self, field.name).nbytes for field in fields(self))
+        return sum(int(part.nbytes) for part in self._parts())
 
     def batches(self) -> "Iterator[tuple[slice, Predictive]]":
         """Yield slices of rows and their distributions, in batches that fit in memory."""
@@ -143,18 +154,28 @@ class Predictive(ABC):
 
     def take(self, rows: Indices | slice) -> Self:
         """Return the distributions of the selected rows, in the given order."""
-        return replace(self, **{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+        return replace(self, **{name: _selected(each, rows) for name, each in self._of_rows().items()})
 
     def join(self, others: list[Self]) -> Self:
         """Return the distributions followed by those of others of the same family."""
-        names = [field.name for field in fields(self)]
-        joined = {name: concat_columns([getattr(part, name) for part in (self, *others)], name) for name in names}
-        return replace(self, **joined)
+        for other in others:
+            if not self._shares_fields(other):
+                raise DataError(f"{self.display_name} and {other.display_name} cannot be joined: their levels differ")
+        fields_of = [each._of_rows() for each in (self, *others)]  # noqa: SLF001 - same class
+        return replace(self, **{name: _joined([each[name] for each in fields_of], name) for name in fields_of[0]})
+
+    def _shares_fields(self, other: Self) -> bool:
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in self.shared)
 
     def equals(self, other: Self) -> Mask:
         """Return which rows have equal parameters in both batches, (n,)."""
-        pairs = [(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)]
-        same = [(mine == theirs).reshape(len(self), -1).all(axis=1) for mine, theirs in pairs]
+        if not self._shares_fields(other):
+            return np.zeros(len(self), np.bool_)
+        pairs = zip(self._parts(), other._parts(), strict=True)
+        same = [
+            mine.equals(theirs) if isinstance(mine, Predictive) else (mine == theirs).reshape(len(self), -1).all(axis=1)
+            for mine, theirs in pairs
+        ]
         return np.asarray(np.logical_and.reduce(same))
 
     def rescale(self, shift: Values, factor: Values) -> "Predictive":  # noqa: ARG002 - for overrides
@@ -260,7 +281,7 @@ class Predictive(ABC):
 
     def hashes(self, key: int) -> Words:
         """Return a hash of each distribution, (n,); equal parameters have equal hashes."""
-        return hash_rows([getattr(self, field.name) for field in fields(self)], key)
+        return hash_rows([each.hashes(key) if isinstance(each, Predictive) else each for each in self._parts()], key)
 
     def normal(self) -> tuple[Values, Values] | None:
         """Return means and standard deviations, (n, t) each, if the distributions are normal, and None otherwise."""
@@ -294,6 +315,20 @@ class Predictive(ABC):
         """Return the squared norms of the mean embeddings, E k(Y_i, Y_i') for independent copies, (n,), in (0, 1]."""
 
 
+def _selected(part: Any, rows: Indices | slice) -> Any:
+    """Return the selected rows of an array, of distributions, or of each of several."""
+    if isinstance(part, tuple):
+        return tuple(_selected(each, rows) for each in part)
+    return part.take(rows) if isinstance(part, Predictive) else part[rows]
+
+
+def _joined(parts: list[Any], name: str) -> Any:
+    """Return arrays or distributions one after the other, or each of several."""
+    if isinstance(parts[0], tuple):
+        return tuple(_joined(list(each), name) for each in zip(*parts, strict=True))
+    return parts[0].join(parts[1:]) if isinstance(parts[0], Predictive) else concat_columns(parts, name)
+
+
 def _forward(owner: Any, part: str, name: str, *given: Any) -> Any:
     return getattr(getattr(owner, part), name)(*given)
 
@@ -308,12 +343,6 @@ class Derived(Predictive):
     """Distributions of functions of targets, by sums over values with probabilities."""
 
     base: Any  # The n distributions before
-
-    def __len__(self) -> int:
-        return len(self.base)
-
-    def _own(self) -> list[Values]:
-        return [getattr(self, field.name) for field in fields(self)[1:]]
 
     @property
     def shape_is_known(self) -> bool:
@@ -330,25 +359,6 @@ class Derived(Predictive):
     @property
     def display_name(self) -> str:
         return f"{self.base.display_name}, {self.family}"
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.base.nbytes + sum(each.nbytes for each in self._own()))
-
-    def take(self, rows: Indices | slice) -> Self:
-        return type(self)(self.base.take(rows), *(each[rows] for each in self._own()))
-
-    def join(self, others: list[Self]) -> Self:
-        own = zip(*(each._own() for each in (self, *others)), strict=True)  # noqa: SLF001 - same class
-        joined = [concat_columns(list(parts), self.family) for parts in own]
-        return type(self)(self.base.join([each.base for each in others]), *joined)
-
-    def equals(self, other: Self) -> Mask:
-        same = [mine == theirs for mine, theirs in zip(self._own(), other._own(), strict=True)]
-        return np.asarray(np.logical_and.reduce([self.base.equals(other.base), *same]))
-
-    def hashes(self, key: int) -> Words:
-        return hash_rows([self.base.hashes(key), *self._own()], key)
 
     def describe(self) -> list[str]:
         return [f"{text}, {self.family}" for text in self.base.describe()]

@@ -1,20 +1,20 @@
 """Predictive distributions of several targets."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from calcheck.core.validation import LEAST, UNIT, require, require_moderate
 from calcheck.distributions.base import METHOD, Predictive, forwarded
 from calcheck.distributions.continuous import Gaussian
-from calcheck.distributions.row_random import Random, Words, hash_rows
+from calcheck.distributions.row_random import Random
 from calcheck.distributions.samples import Samples
 from calcheck.distributions.special import format_plain, joint_normal_kernel_mean
 from calcheck.errors import DataError, ExtremeValuesError
-from calcheck.typing import Indices, Mask, Values
+from calcheck.typing import Indices, Values
 
 ASYMMETRY = 1e-5  # Maximum difference of two equal covariances, in standard deviations; files may have single precision
 BLOCK_VALUES = 1 << 20  # Maximum numbers per block of points
@@ -31,9 +31,6 @@ class Independent(Predictive):
     def validate_targets(self, y: Values) -> None:
         for marginal, column in zip(self.marginals, y.T, strict=True):
             marginal.validate_targets(column)
-
-    def __len__(self) -> int:
-        return len(self.marginals[0])
 
     @property
     def targets(self) -> int:
@@ -57,24 +54,6 @@ class Independent(Predictive):
         raise DataError(
             "files cannot hold other distributions of several targets than normal ones and draws: pass --only TARGET"
         )
-
-    @property
-    def nbytes(self) -> int:
-        return sum(marginal.nbytes for marginal in self.marginals)
-
-    def take(self, rows: Indices | slice) -> Self:
-        return replace(self, marginals=tuple(marginal.take(rows) for marginal in self.marginals))
-
-    def join(self, others: list[Self]) -> Self:
-        columns = zip(self.marginals, *(other.marginals for other in others), strict=True)
-        return replace(self, marginals=tuple(first.join(list(rest)) for first, *rest in columns))
-
-    def hashes(self, key: int) -> Words:
-        return hash_rows([marginal.hashes(key) for marginal in self.marginals], key)
-
-    def equals(self, other: Self) -> Mask:
-        pairs = zip(self.marginals, other.marginals, strict=True)
-        return np.asarray(np.logical_and.reduce([mine.equals(theirs) for mine, theirs in pairs]))
 
     def _stacked(self, name: str, *given: float) -> Values:
         """Return the results of a method of the marginal distributions, (n, t)."""

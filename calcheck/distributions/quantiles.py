@@ -1,7 +1,7 @@
 """Distributions given by quantiles, and prediction intervals."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from calcheck.core import sc
 from calcheck.core.metric_info import Part
-from calcheck.core.validation import concat_columns, require, require_moderate
+from calcheck.core.validation import require, require_moderate
 from calcheck.distributions.base import Predictive
-from calcheck.distributions.row_random import Random, RowRandom, Words, hash_rows
+from calcheck.distributions.row_random import Random, RowRandom
 from calcheck.distributions.special import exponential_kernel_mean, exponential_moments, fill, shifted_moments
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
-from calcheck.typing import AnyArray, Indices, Mask, Values
+from calcheck.typing import Indices, Mask, Values
 
 MIN_LEVELS = 2  # Minimum number of levels: location and width
 OUTERMOST = 0.05  # Maximum tail probability for which means and standard deviations are defined
@@ -40,6 +40,7 @@ class Quantiles(Predictive):
     """
 
     family: ClassVar[str] = "quantiles"
+    shared = ("levels",)
     kernel_error = 1e-10
     levels: Values  # (q,), increasing, in (0, 1), equal for all rows; at least two
     values: Values  # (n, q), quantiles, nondecreasing along each row, in the unit of the targets
@@ -57,9 +58,6 @@ class Quantiles(Predictive):
         require_moderate("quantiles", self.values)
         require("quantiles", self.values[:, 1:] >= self.values[:, :-1], "must be nondecreasing (no crossing)")
 
-    def __len__(self) -> int:
-        return len(self.values)
-
     @property
     def quantile_levels(self) -> Values:
         return self.levels
@@ -71,23 +69,12 @@ class Quantiles(Predictive):
             " they are interpolated linearly and extended by exponential tails"
         )
 
-    def take(self, rows: Indices | slice) -> Self:
-        return replace(self, values=self.values[rows])
-
-    def hashes(self, key: int) -> Words:
-        return hash_rows([self.values], key)
-
-    def equals(self, other: Self) -> Mask:
-        same = np.array_equal(self.levels, other.levels)
-        return np.asarray((self.values == other.values).all(axis=1) if same else np.zeros(len(self), np.bool_))
-
     def join(self, others: list[Self]) -> Self:
         for other in others:
-            if not np.array_equal(other.levels, self.levels):
+            if not self._shares_fields(other):
                 listed = [", ".join(f"{level:g}" for level in part.levels) for part in (self, other)]
                 raise DataError(f"quantiles at different levels cannot be joined: {listed[0]}, and {listed[1]}")
-        parts = [part.values for part in (self, *others)]
-        return replace(self, values=concat_columns(parts, "quantiles"))
+        return super().join(others)
 
     @property
     def _tails(self) -> tuple[float, Values, float, Values]:
@@ -350,6 +337,7 @@ class Intervals(Predictive):
     """
 
     family: ClassVar[str] = "intervals"
+    shared = ("levels",)
     levels: Values  # (k,), different, in (0, 1), equal for all rows
     # lower, upper: (n, k), limits, lower <= upper; they belong to the intervals, and may be infinite
     lower: Values
@@ -357,7 +345,7 @@ class Intervals(Predictive):
     point: Values | None = None  # (n,), point predictions, in the unit of the targets
 
     def __post_init__(self) -> None:
-        for name, values in self._arrays().items():
+        for name, values in self._of_rows().items():
             object.__setattr__(self, name, np.asarray(values, dtype=np.float64))
         object.__setattr__(self, "levels", np.asarray(self.levels, dtype=np.float64))
         inside = (self.levels > 0) & (self.levels < 1)
@@ -388,21 +376,9 @@ class Intervals(Predictive):
     def _listed(self) -> str:
         return ", ".join(f"{level:g}" for level in self.levels) or "none"
 
-    def _arrays(self) -> dict[str, Values]:
-        """Return the arrays with one entry per row, by name."""
-        arrays = {"lower": self.lower, "upper": self.upper}
-        return arrays if self.point is None else {**arrays, "point": self.point}
-
-    def __len__(self) -> int:
-        return len(self.lower)
-
     @property
     def display_name(self) -> str:
         return f"intervals at {self._listed()}"
-
-    @property
-    def nbytes(self) -> int:
-        return sum(values.nbytes for values in self._arrays().values())
 
     @property
     def interval_levels(self) -> Values:
@@ -411,24 +387,11 @@ class Intervals(Predictive):
     def states(self, part: Part) -> bool:
         return part in ("interval", "coverage") or (part == "point" and self.point is not None)
 
-    def take(self, rows: Indices | slice) -> Self:
-        return replace(self, **{name: values[rows] for name, values in self._arrays().items()})
-
-    def join(self, others: list[Self]) -> Self:
-        for other in others:
-            if not np.array_equal(other.levels, self.levels):
-                raise DataError(f"{self.display_name} and {other.display_name} cannot be joined: their levels differ")
-        parts = (self, *others)
-        joined = {name: concat_columns([getattr(part, name) for part in parts], name) for name in self._arrays()}
-        return replace(self, **joined)
-
     def equals(self, other: Self) -> Mask:
-        if not np.array_equal(other.levels, self.levels):
+        """Return which rows have equal intervals, whatever their points, (n,)."""
+        if not self._shares_fields(other):
             return np.zeros(len(self), np.bool_)
         return np.asarray(((self.lower == other.lower) & (self.upper == other.upper)).all(axis=1))
-
-    def hashes(self, key: int) -> Words:
-        return hash_rows(list(self._arrays().values()), key)
 
     def place(self, level: float) -> int:
         """Return the place of a level among the levels."""
@@ -484,9 +447,6 @@ class Replicate(Intervals):
 
     def __post_init__(self) -> None:
         """Check nothing: the intervals are those of valid rows."""
-
-    def _arrays(self) -> dict[str, AnyArray]:
-        return {**super()._arrays(), "inside": self.inside, "is_above": self.is_above}
 
     def central_interval(self, level: float) -> tuple[Values, Values]:
         """Return an interval that contains every number where the target is inside, and none elsewhere, (n,) each."""
