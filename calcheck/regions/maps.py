@@ -1,7 +1,7 @@
 """Maps of two variables: of all rows with their limits, and of the two columns of a region."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, pairwise
 from typing import Any, Literal
 
@@ -53,63 +53,35 @@ CATEGORIES, WHOLE_NUMBERS = "bOU", "iu"  # Kinds of NumPy types
 
 
 @dataclass(frozen=True, eq=False)
-class CoverageSums:
-    """Number of targets inside their intervals, by group."""
-
-    covered: Values  # (g,), number of targets inside
-    # (g,), their expected number if the distributions are right; None if it is not known exactly
-    expected: Values | None
-
-
-@dataclass(frozen=True, eq=False)
-class SquareSums:
-    """Sums of squared z-scores, by group."""
-
-    total: Values  # (g,), sum of squared z-scores
-    # expected, variance: (g,), mean and variance of this sum if the distributions are right; None without replicates.
-    # The variance is NaN where no replicate differs from the others.
-    expected: Values | None
-    variance: Values | None
-
-
-@dataclass(frozen=True, eq=False)
-class PitSums:
-    """PIT histograms with 20 bins, by group."""
-
-    counts: Values  # (g, 20), number of rows in each bin; a row whose PIT spans several bins is divided among them
-    # (g, 20), variance of the counts if the distributions are right, whose mean is n / 20; None without replicates
-    variance: Values | None
-
-
-@dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Sums over the rows of g groups; what the predictions do not state is None."""
+    """Sums over the rows of g groups; what the predictions do not state is None, or not known exactly."""
 
     n: Indices  # (g,), number of rows
     level: float  # Level of the intervals
-    coverage: CoverageSums | None
-    squares: SquareSums | None
-    pit: PitSums | None
+    covered: Values | None = None  # (g,), number of targets inside their intervals
+    covered_expected: Values | None = None  # (g,), their expected number if the distributions are right
+    squares: Values | None = None  # (g,), sum of squared z-scores
+    # squares_expected, squares_variance: (g,), mean and variance of this sum if the distributions are right; None
+    # without replicates. The variance is NaN where no replicate differs from the others.
+    squares_expected: Values | None = None
+    squares_variance: Values | None = None
+    pit: Values | None = None  # (g, 20), rows in each bin of the PIT histogram, divided among bins that a PIT spans
+    # (g, 20), variance of these if the distributions are right, whose mean is n / 20; None without replicates
+    pit_variance: Values | None = None
+
+    def arrays(self) -> dict[str, Values]:
+        """Return the sums that are known, by name."""
+        known = {each.name: getattr(self, each.name) for each in fields(self)[2:]}
+        return {name: values for name, values in known.items() if values is not None}
 
     def without_limits(self) -> "GroupSums":
         """Return the sums without what limits of right models need."""
-        return replace(
-            self,
-            coverage=self.coverage and replace(self.coverage, expected=None),
-            squares=self.squares and replace(self.squares, expected=None, variance=None),
-            pit=self.pit and replace(self.pit, variance=None),
-        )
+        return replace(self, covered_expected=None, squares_expected=None, squares_variance=None, pit_variance=None)
 
     def total(self) -> "GroupSums":
         """Return the sums over the rows of all groups together, as one group."""
-        return GroupSums(
-            n=np.array([self.n.sum()]),
-            level=self.level,
-            coverage=self.coverage and CoverageSums(*_totals(self.coverage.covered, self.coverage.expected)),
-            squares=self.squares
-            and SquareSums(*_totals(self.squares.total, self.squares.expected, self.squares.variance)),
-            pit=self.pit and PitSums(*_totals(self.pit.counts, self.pit.variance)),
-        )
+        totals = {name: values.sum(axis=0, keepdims=True) for name, values in self.arrays().items()}
+        return GroupSums(np.array([self.n.sum()]), self.level, **totals)
 
     @np.errstate(divide="ignore", invalid="ignore")  # Nothing is expected to vary
     def deviations(self) -> tuple[Values, str]:
@@ -119,20 +91,15 @@ class GroupSums:
         the shares of targets outside.
         """
         if self.squares is not None:
-            total, expected, variance = self.squares.total, self.squares.expected, self.squares.variance
+            expected, variance = self.squares_expected, self.squares_variance
             if expected is None or variance is None:
                 return np.full(len(self.n), np.nan), "squared errors"
             spread = variance / (9 * expected**2)
-            return ((total / expected) ** (1 / 3) - 1 + spread) / np.sqrt(spread), "squared errors"
-        if self.coverage is None or self.coverage.expected is None:
+            return ((self.squares / expected) ** (1 / 3) - 1 + spread) / np.sqrt(spread), "squared errors"
+        if self.covered is None or self.covered_expected is None:
             return np.full(len(self.n), np.nan), "targets outside"
-        expected = self.coverage.expected
-        return (expected - self.coverage.covered) / np.sqrt(expected * (1 - expected / self.n)), "targets outside"
-
-
-def _totals(*sums: Values | None) -> Iterator[Any]:
-    """Yield the sums over all groups, (1, …), None for None."""
-    yield from (None if each is None else each.sum(axis=0, keepdims=True) for each in sums)
+        expected = self.covered_expected
+        return (expected - self.covered) / np.sqrt(expected * (1 - expected / self.n)), "targets outside"
 
 
 def group_sums(rows: Predictions, groups: Groups, run: Run, *, level: float | None = None) -> GroupSums:
@@ -140,27 +107,30 @@ def group_sums(rows: Predictions, groups: Groups, run: Run, *, level: float | No
     metric = Coverage(level).with_defaults(rows)
     few = min(MAX_REPLICATES, max(MIN_REPLICATES, DRAWS // len(rows)))  # The rows of a group share theirs
     replicates = NullSimulator(rows, run, numbers=range(0 if run.replicates == 0 else few))
-    return GroupSums(
-        n=groups.counts,
-        level=metric.level_of(rows.predictive),
-        coverage=None if inapplicable_reason(Coverage, rows) else _coverage_sums(rows, groups, metric),
-        squares=None if inapplicable_reason(Zms, rows) else _square_sums(rows, groups, replicates),
-        pit=None if inapplicable_reason(Pit, rows) else _pit_sums(rows, groups, replicates),
-    )
+    found = GroupSums(groups.counts, metric.level_of(rows.predictive))
+    if not inapplicable_reason(Coverage, rows):
+        found = replace(found, **_coverage_sums(rows, groups, metric))
+    if not inapplicable_reason(Zms, rows):
+        found = replace(found, **_square_sums(rows, groups, replicates))
+    if not inapplicable_reason(Pit, rows):
+        counts = np.stack([groups.sums(share) for share in _shares_in_bins(*pit(rows))], axis=1)
+        found = replace(found, pit=counts, pit_variance=_pit_variance(rows, groups, replicates))
+    return found
 
 
-def _coverage_sums(rows: Predictions, groups: Groups, metric: Coverage) -> CoverageSums:
+def _coverage_sums(rows: Predictions, groups: Groups, metric: Coverage) -> dict[str, Any]:
     found = metric.compute(rows)
     expected = None if found.reference is None else groups.sums(found.columns["expected"])
-    return CoverageSums(groups.sums(found.columns["covered"]), expected)
+    return {"covered": groups.sums(found.columns["covered"]), "covered_expected": expected}
 
 
-def _square_sums(rows: Predictions, groups: Groups, replicates: NullSimulator) -> SquareSums | None:
+def _square_sums(rows: Predictions, groups: Groups, replicates: NullSimulator) -> dict[str, Any]:
     try:
         total = groups.sums(z_scores(rows) ** 2)
-        return SquareSums(total, *_expected_squares(rows, groups, replicates))
+        expected, variance = _expected_squares(rows, groups, replicates)
     except DataError:  # Some distributions have no spread: the report states it for zms
-        return None
+        return {}
+    return {"squares": total, "squares_expected": expected, "squares_variance": variance}
 
 
 def _expected_squares(
@@ -181,11 +151,6 @@ def _expected_squares(
     expected = n if not missing_reference_reason(rows) else groups.sums(total) / count
     estimated = 1.0 if expected is n else 1 + 1 / count
     return expected, np.where(variance > NEGLIGIBLE * expected**2, variance * estimated, np.nan)
-
-
-def _pit_sums(rows: Predictions, groups: Groups, replicates: NullSimulator) -> PitSums:
-    counts = np.stack([groups.sums(share) for share in _shares_in_bins(*pit(rows))], axis=1)
-    return PitSums(counts, _pit_variance(rows, groups, replicates))
 
 
 def _pit_variance(rows: Predictions, groups: Groups, replicates: NullSimulator) -> Values | None:
@@ -267,30 +232,25 @@ class Quantity:
 def quantities(sums: GroupSums, confidence: float) -> list[Quantity]:
     """Return coverage and mean squared z-score of groups, as far as the predictions state them."""
     found, n = [], sums.n
-    if (coverage := sums.coverage) is not None:
-        limits = None if coverage.expected is None else coverage_limits(n, coverage.expected, confidence)
+    if sums.covered is not None:
+        limits = None if sums.covered_expected is None else coverage_limits(n, sums.covered_expected, confidence)
         name = f"coverage of {percent(sums.level)} intervals"
-        found.append(Quantity("coverage", name, coverage.covered / n, limits, "too narrow", "too wide"))
-    if (squares := sums.squares) is not None:
-        limits = _square_limits(squares, n, confidence)
-        name = "mean squared z-score"
-        found.append(Quantity("squares", name, squares.total / n, limits, "too wide", "too narrow"))
+        found.append(Quantity("coverage", name, sums.covered / n, limits, "too narrow", "too wide"))
+    if sums.squares is not None:
+        limits = None
+        if sums.squares_expected is not None and sums.squares_variance is not None:
+            limits = mean_square_limits(n, sums.squares_expected, sums.squares_variance, confidence)
+        found.append(Quantity("squares", "mean squared z-score", sums.squares / n, limits, "too wide", "too narrow"))
     return found
-
-
-def _square_limits(squares: SquareSums, n: Indices, confidence: float) -> tuple[Values, Values] | None:
-    if squares.expected is None or squares.variance is None:
-        return None
-    return mean_square_limits(n, squares.expected, squares.variance, confidence)
 
 
 def bins_outside(sums: GroupSums, confidence: float) -> Indices | None:
     """Return the number of bins of the PIT histogram beyond their limits, (g,); None without limits."""
-    if sums.pit is None or sums.pit.variance is None:
+    if sums.pit is None or sums.pit_variance is None:
         return None
-    low, high = histogram_limits(sums.n, sums.pit.variance, confidence)
+    low, high = histogram_limits(sums.n, sums.pit_variance, confidence)
     room = ROUNDING * sums.n[:, None]
-    outside = (sums.pit.counts < low - room) | (sums.pit.counts > high + room)
+    outside = (sums.pit < low - room) | (sums.pit > high + room)
     return np.asarray(outside.sum(axis=1))
 
 

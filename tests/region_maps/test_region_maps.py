@@ -62,26 +62,26 @@ def test_sums_of_two_groups_by_hand():
     found = sums_of(rows, [0, 0, 1, 1])
     assert found.level == 0.9
     assert_array_equal(found.n, [2, 2])
-    assert_array_equal(found.coverage.covered, [1, 2])
-    assert_allclose(found.coverage.expected, [1.8, 1.8], rtol=1e-12)
-    assert_allclose(found.squares.total, [4, 2], rtol=1e-12)
-    assert_allclose(found.squares.expected, [2, 2], rtol=1e-12)
-    assert_allclose(found.squares.variance, [4, 4], rtol=1e-12)
-    assert_array_equal(np.argwhere(found.pit.counts), [[0, 9], [0, 19], [1, 3], [1, 16]])
-    assert_allclose(found.pit.variance, 2 * 0.05 * 0.95, rtol=1e-12)
+    assert_array_equal(found.covered, [1, 2])
+    assert_allclose(found.covered_expected, [1.8, 1.8], rtol=1e-12)
+    assert_allclose(found.squares, [4, 2], rtol=1e-12)
+    assert_allclose(found.squares_expected, [2, 2], rtol=1e-12)
+    assert_allclose(found.squares_variance, [4, 4], rtol=1e-12)
+    assert_array_equal(np.argwhere(found.pit), [[0, 9], [0, 19], [1, 3], [1, 16]])
+    assert_allclose(found.pit_variance, 2 * 0.05 * 0.95, rtol=1e-12)
 
 
 def test_ranks_of_ensembles_are_divided_among_bins():
     """A target above the only draw has a PIT from 1/2 to 1: a tenth of the row in each of the upper ten bins."""
     rows = Predictions(y=np.array([3.0]), predictive=Samples(np.array([[1.0]])))
-    assert_allclose(sums_of(rows).pit.counts[0], [0.0] * 10 + [0.1] * 10, atol=1e-12)
+    assert_allclose(sums_of(rows).pit[0], [0.0] * 10 + [0.1] * 10, atol=1e-12)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "samples", "poisson"])
 def test_histograms_of_cells_add_up_to_that_of_the_metric(family):
     rows = right_model(family, 500)
     found = sums_of(rows, np.arange(500) % 7)
-    assert_allclose(found.pit.counts.sum(axis=0), METRICS["pit"]().compute(rows).details["histogram"], rtol=1e-9)
+    assert_allclose(found.pit.sum(axis=0), METRICS["pit"]().compute(rows).details["histogram"], rtol=1e-9)
 
 
 def test_moments_of_squares_are_those_of_few_replicates():
@@ -91,13 +91,13 @@ def test_moments_of_squares_are_those_of_few_replicates():
     labels, run = np.array([0] * 5 + [1] * 3), Run()
     few = min(maps.MAX_REPLICATES, max(maps.MIN_REPLICATES, maps.DRAWS // len(rows)))
     drawn = np.array([z_scores(each) ** 2 for each in NullSimulator(rows, run, numbers=range(few))])
-    found = sums_of(rows, labels, run=run).squares
+    found = sums_of(rows, labels, run=run)
     sums = [
         [each[:, labels == group].sum() for group in (0, 1)]
         for each in (drawn.mean(axis=0)[None], drawn.var(axis=0, ddof=1)[None])
     ]
-    assert_allclose(found.expected, sums[0], rtol=1e-12)
-    assert_allclose(found.variance, np.array(sums[1]) * (1 + 1 / len(drawn)), rtol=1e-12)
+    assert_allclose(found.squares_expected, sums[0], rtol=1e-12)
+    assert_allclose(found.squares_variance, np.array(sums[1]) * (1 + 1 / len(drawn)), rtol=1e-12)
 
 
 def test_moments_of_squares_from_replicates_are_those_of_the_distribution():
@@ -105,8 +105,8 @@ def test_moments_of_squares_from_replicates_are_those_of_the_distribution():
     n = 8000
     t = StudentT(loc=np.zeros(n), scale=np.ones(n), df=np.full(n, 9.0))
     found = sums_of(Predictions(y=np.zeros(n), predictive=t))
-    assert_allclose(found.squares.expected, n, rtol=1e-12)
-    assert_allclose(found.squares.variance / n, 3.2, rtol=0.1)
+    assert_allclose(found.squares_expected, n, rtol=1e-12)
+    assert_allclose(found.squares_variance / n, 3.2, rtol=0.1)
 
 
 def test_limits_of_coverage_are_binomial_quantiles():
@@ -143,14 +143,14 @@ def test_right_models_keep_the_limits(family):
     rows = right_model(family, 18_000)
     found = sums_of(rows, np.arange(18_000) % 300)
     n = found.n
-    means = found.squares.total / n
-    low, high = mean_square_limits(n, found.squares.expected, found.squares.variance, 0.95)
+    means = found.squares / n
+    low, high = mean_square_limits(n, found.squares_expected, found.squares_variance, 0.95)
     assert np.mean((means < low) | (means > high)) < 0.09
-    low, high = histogram_limits(n, found.pit.variance, 0.95)
-    assert np.mean(((found.pit.counts < low - 1e-9) | (found.pit.counts > high + 1e-9)).any(axis=1)) < 0.125
-    if found.coverage.expected is not None:
-        low, high = coverage_limits(n, found.coverage.expected, 0.95)
-        assert np.mean((found.coverage.covered / n < low) | (found.coverage.covered / n > high)) < 0.09
+    low, high = histogram_limits(n, found.pit_variance, 0.95)
+    assert np.mean(((found.pit < low - 1e-9) | (found.pit > high + 1e-9)).any(axis=1)) < 0.125
+    if found.covered_expected is not None:
+        low, high = coverage_limits(n, found.covered_expected, 0.95)
+        assert np.mean((found.covered / n < low) | (found.covered / n > high)) < 0.09
 
 
 def test_intervals_have_a_coverage_only():
@@ -160,19 +160,19 @@ def test_intervals_have_a_coverage_only():
     found = sums_of(rows)
     assert found.squares is None
     assert found.pit is None
-    assert (found.level, found.coverage.covered[0]) == (0.8, 1)
+    assert (found.level, found.covered[0]) == (0.8, 1)
 
 
 def test_without_replicates_what_needs_them_is_absent():
     found = sums_of(right_model("poisson", 50), run=NO_NULL)
-    assert found.squares.variance is None
-    assert found.pit.variance is None
-    assert sums_of(right_model("gaussian", 50), run=NO_NULL).pit.variance is not None
+    assert found.squares_variance is None
+    assert found.pit_variance is None
+    assert sums_of(right_model("gaussian", 50), run=NO_NULL).pit_variance is not None
 
 
 def test_an_error_of_draws_that_are_all_equal_has_the_spread_of_draws_and_target():
     rows = Predictions(y=np.array([0.0, 1]), predictive=Samples(np.array([[1.0, 1.0], [0.0, 2.0]])))
-    assert_allclose(sums_of(rows).squares.total, [3])  # m + 1 of two draws, and 0
+    assert_allclose(sums_of(rows).squares, [3])  # m + 1 of two draws, and 0
     assert sums_of(rows).pit is not None
 
 
@@ -278,8 +278,8 @@ def test_distributions_without_moments_are_drawn_by_their_central_halves():
 def test_limits_are_unknown_where_no_replicate_varies():
     """Of counts with a mean of 1e-9, all replicates are 0."""
     found = sums_of(Predictions(y=np.zeros(9), predictive=Poisson(np.full(9, 1e-9))))
-    assert np.isnan(found.squares.variance).all()
-    limits = mean_square_limits(found.n, found.squares.expected, found.squares.variance, 0.95)
+    assert np.isnan(found.squares_variance).all()
+    limits = mean_square_limits(found.n, found.squares_expected, found.squares_variance, 0.95)
     assert np.isnan(limits).all()
 
 

@@ -110,25 +110,15 @@ def _region_table(total: maps.GroupSums, confidence: float) -> documents.Table:
 def _data(found: maps.RegionMap) -> dict[str, Any]:
     """Return what the script of the page needs to describe any region: the sums over the rows of each cell."""
     sums, confidence = found.limited, found.confidence
-    columns: dict[str, Values | None] = {}
-    if sums.coverage is not None:
-        columns |= {"covered": sums.coverage.covered, "covered_expected": sums.coverage.expected}
-    if (squares := sums.squares) is not None:
-        columns |= {"squares": squares.total, "squares_expected": squares.expected}
-        columns |= {"squares_variance": squares.variance}
-    if sums.pit is not None:
-        variance = sums.pit.variance  # Of continuous distributions, all columns are equal
-        equal = variance is not None and (variance == variance[:, :1]).all()
-        columns |= {
-            "pit": sums.pit.counts,
-            "pit_variance": variance[:, :1] if variance is not None and equal else variance,
-        }
+    columns = sums.arrays()
+    if sums.pit_variance is not None and (sums.pit_variance == sums.pit_variance[:, :1]).all():
+        columns["pit_variance"] = sums.pit_variance[:, :1]  # Of continuous distributions, all columns are equal
     columns["deviation"] = found.sums.deviations()[0]
     cells: dict[str, Any] = {"x": found.x_bin.tolist(), "y": found.y_bin.tolist(), "n": sums.n.tolist()}
     axes = {"x": found.x, "y": found.y}
     return {
         **{key: {"name": axis.name, "edges": axis.edges.tolist(), "log": axis.is_log} for key, axis in axes.items()},
-        "cells": cells | {name: _numbers(values) for name, values in columns.items() if values is not None},
+        "cells": cells | {name: _numbers(values) for name, values in columns.items()},
         "quantities": [
             {"key": each.key, "below": each.below, "above": each.above} for each in maps.quantities(sums, confidence)
         ],

@@ -299,11 +299,11 @@ def histogram_picture(total: GroupSums, confidence: float) -> Picture | None:
         return None
     edges = np.linspace(0, 1, BINS + 1).tolist()
     start, stop = edges[:-1], edges[1:]
-    bars = Bars(start, stop, [0.0] * BINS, total.pit.counts[0].tolist(), "rows")
+    bars = Bars(start, stop, [0.0] * BINS, total.pit[0].tolist(), "rows")
     mean = Rule(y=float(total.n[0]) / BINS)
     bands: list[Bars] = []
-    if total.pit.variance is not None:
-        low, high = histogram_limits(total.n, total.pit.variance, confidence)
+    if total.pit_variance is not None:
+        low, high = histogram_limits(total.n, total.pit_variance, confidence)
         bands = [Bars(start, stop, low[0].tolist(), high[0].tolist(), f"{percent(confidence)} of {PERFECT}")]
     return Picture(
         (Panel((*bands, bars, mean), Axis("PIT", low=0.0, high=1.0), Axis("rows", low=0.0)),),
