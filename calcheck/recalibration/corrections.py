@@ -304,7 +304,23 @@ class BinScaling(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pit(Step):
+class _ProbabilityMap(Step):
+    """A correction of distribution functions by an increasing map of probabilities."""
+
+    @abstractmethod
+    def recalibrator(self) -> Recalibrator:
+        """Return the map of probabilities, linear between levels that are close to each other."""
+
+    def corrected(self, rows: Predictions) -> Predictive:
+        return recalibrate(rows.distributions(), self.recalibrator())
+
+    def curves(self) -> list[StepCurve]:
+        grid, recalibrator = np.linspace(0, 1, SHOWN_LEVELS), self.recalibrator()
+        return [StepCurve("predicted probability", "corrected probability", grid, recalibrator(grid))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pit(_ProbabilityMap):
     """Maps distribution functions by the distribution of the PIT (Kuleshov et al. 2018)."""
 
     kind: Literal["pit"] = "pit"
@@ -313,21 +329,14 @@ class Pit(Step):
     level: tuple[float, ...]
 
     def recalibrator(self) -> Recalibrator:
-        """Return the map of probabilities."""
         return Recalibrator(np.array(self.probability), np.array(self.level))
-
-    def corrected(self, rows: Predictions) -> Predictive:
-        return recalibrate(rows.distributions(), self.recalibrator())
 
     def describe(self) -> str:
         return f"probabilities by an increasing map with {len(self.level)} knots"
 
-    def curves(self) -> list[StepCurve]:
-        return [_map_curve(self.recalibrator())]
-
 
 @dataclass(frozen=True, kw_only=True)
-class Beta(Step):
+class Beta(_ProbabilityMap):
     """Maps distribution functions by R(p) = 1 / (1 + exp(-(a log p - b log(1 - p) + c))) (Kull et al. 2017)."""
 
     kind: Literal["beta"] = "beta"
@@ -337,20 +346,13 @@ class Beta(Step):
     c: float
 
     def recalibrator(self) -> Recalibrator:
-        """Return the map of probabilities, linear between levels that are close to each other."""
         grid = np.linspace(-BETA_RANGE, BETA_RANGE, BETA_KNOTS)
         level = sc.expit(beta_logit(grid, self.a, self.b, self.c))
         inside = (level > 0) & (level < 1) & np.append(np.diff(level) > 0, True)
         return Recalibrator.from_knots(sc.expit(grid[inside]), level[inside])
 
-    def corrected(self, rows: Predictions) -> Predictive:
-        return recalibrate(rows.distributions(), self.recalibrator())
-
     def describe(self) -> str:
         return f"probabilities by a beta map, a = {self.a:.3g}, b = {self.b:.3g}, c = {self.c:.3g}"
-
-    def curves(self) -> list[StepCurve]:
-        return [_map_curve(self.recalibrator())]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -372,12 +374,6 @@ class HeavyTails(Step):
         return (
             f"Student-t distributions with {self.df:.4g} degrees of freedom, scales = uncertainties × {self.factor:.4g}"
         )
-
-
-def _map_curve(recalibrator: Recalibrator) -> StepCurve:
-    """Return the curve of a map of probabilities, at evenly spaced ones."""
-    grid = np.linspace(0, 1, SHOWN_LEVELS)
-    return StepCurve("predicted probability", "corrected probability", grid, recalibrator(grid))
 
 
 def beta_logit(at: Values, a: float, b: float, c: float) -> Values:
