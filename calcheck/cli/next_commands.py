@@ -103,11 +103,12 @@ def _of_corrected_files(given: dict[str, Any]) -> Iterator[str]:
 
 def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
     """Return the commands that show more about the first group that fails, and that correct predictions by group."""
-    faults = [result for result in report.results if result.verdict == "fail"]
+    from calcheck.studies.slices.document import ranked_groups
+
+    ranked = [each for _, own in ranked_groups(report) for each in own.values() if each.verdict == "fail"]
+    faults = ranked or [result for result in report.results if result.verdict == "fail"]
     causes = [each for each in faults if each.slice["filter"] and "explained_by" not in each.slice]
-    wrong = [each.text for each in report.conclusion.effects if each.within is False] if report.conclusion else []
-    leading = [each for each in causes if any(text.startswith(f"{each.slice['group']} (") for text in wrong)]
-    failed = next(iter(leading or causes or faults), None)
+    failed = next(iter(causes or faults), None)
     if any(each.slice.get("explained_by") for each in faults):
         named = [each for each in columns if any(str(one.slice["group"]).startswith(each) for one in causes)]
         columns = named or columns

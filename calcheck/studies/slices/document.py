@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Points, Rule
 from calcheck.conclusion.effects import are_beyond, are_within
@@ -9,7 +10,17 @@ from calcheck.core.text import percent
 from calcheck.render import document, screen
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
 from calcheck.render.metric_pictures import CLEAR, numbers, outline
-from calcheck.render.numbers_and_notes import ABSENT, factor, interval, name_with_unit, notes, number, results_by, shift
+from calcheck.render.numbers_and_notes import (
+    ABSENT,
+    Span,
+    factor,
+    interval,
+    name_with_unit,
+    notes,
+    number,
+    results_by,
+    shift,
+)
 from calcheck.reports import Curve, Report, Result
 from calcheck.reports.conclusion import Conclusion
 
@@ -69,6 +80,8 @@ def slices_screen(report: Report) -> Iterator[document.Block]:
         question = REGIONS_QUESTION if is_search(report) else GROUPS_QUESTION
         yield document.Answer(question, document.answer_cell(found, after), tuple(effects), found.next)
     rows = tuple(_ranked_row(label, own, tolerance) for label, own in ranked)
+    if rest := report.settings.get("elsewhere"):
+        rows += (_rest_row(rest, ranked[0][1], tolerance),)
     columns = (
         document.Column("region" if is_search(report) else "group"),
         document.Column("rows", "right"),
@@ -76,7 +89,7 @@ def slices_screen(report: Report) -> Iterator[document.Block]:
         document.Column("", "right"),
         document.Column("verdict"),
     )
-    yield document.Table(columns, rows, most=MOST)
+    yield document.Table(columns, rows, most=MOST + bool(rest))
     yield from document.note_blocks(notes(report))
 
 
@@ -120,18 +133,32 @@ def _explanation(own: dict[str, Result]) -> str:
 
 def _measured(own: dict[str, Result], tolerance: float) -> tuple[str, str]:
     """Return the number of a group with its bar: the factor of its intervals, or its mean error if only that fails."""
+    each = own[_leading_metric(own)]
+    return _number_and_bar(each.metric, (each.value, each.low, each.high), tolerance)
+
+
+def _leading_metric(own: dict[str, Result]) -> str:
     failed = {name for name, each in own.items() if each.verdict == "fail"}
-    is_bias = failed == {"standardized-bias"}
-    each = own["standardized-bias" if is_bias else "width-factor"]
-    span = each.value, each.low, each.high
-    if is_bias:
+    return "standardized-bias" if failed == {"standardized-bias"} else "width-factor"
+
+
+def _number_and_bar(metric: str, span: Span, tolerance: float) -> tuple[str, str]:
+    if metric == "standardized-bias":
         return shift(span), screen.bar(screen.shares(span, tolerance))
     return factor(span), screen.bar(screen.logarithms(span, tolerance))
 
 
+def _rest_row(rest: dict[str, Any], own: dict[str, Result], tolerance: float) -> tuple[document.Cell, ...]:
+    """Return the line of the rows in no region, measured as those of a region."""
+    metric = _leading_metric(own)
+    number, bar = _number_and_bar(metric, tuple(rest[metric]), tolerance)
+    return (*document.row_of("elsewhere", f"{rest['rows']:,}", number, bar.replace(" ", "·")), document.Cell(""))
+
+
 def _ranked_row(label: str, own: dict[str, Result], tolerance: float) -> tuple[document.Cell, ...]:
     number, bar = _measured(own, tolerance)
-    directions = [str(each.direction).replace("-", " ") for each in own.values() if each.verdict == "fail"]
+    shown = [own[_leading_metric(own)], *own.values()]
+    directions = [str(each.direction).replace("-", " ") for each in shown if each.verdict == "fail"]
     verdict = next(iter(own.values())).verdict if not directions else "fail"
     cause = _explanation(own)
     if directions and are_within(own, tolerance):

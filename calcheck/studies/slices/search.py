@@ -237,7 +237,17 @@ class RegionSearch:
         if results and self.run.curves:
             results[0] = replace(results[0], curves=self._map(self.first))
         settings = {"regions": self.deviations.regions, "p_value": first.p_value, "detectable": self._detectable()}
+        settings |= {"elsewhere": self._elsewhere(first)} if rejects(first.p_value, self.run.confidence) else {}
         return self.searched.report(settings, results, self._conclude(first, results))
+
+    def _elsewhere(self, first: FoundRegion) -> dict[str, Any] | None:
+        """Return the number of rows that are in no region, with their metrics; None for too few."""
+        inside = np.concatenate([region.rows for region in self.regions])
+        rows = np.setdiff1d(np.arange(len(self.searched.rows)), inside)
+        if len(rows) < FEWEST_ROWS:
+            return None
+        results = self.searched.results(FoundRegion((), rows, first.score, 0.0, 1.0))
+        return {"rows": len(rows)} | {each.metric: [each.value, each.low, each.high] for each in results}
 
     def _map(self, region: region_scan.Region) -> tuple[Curve, ...]:
         """Return the map of the columns of a region, and its outline."""

@@ -203,6 +203,31 @@ def test_a_region_is_found_and_its_filter_selects_its_rows(sliced, calcheck, pre
     assert report["conclusion"]["next"] == [evaluated, f"calcheck recalibrate {preds}"]
 
 
+def test_the_rows_outside_of_all_regions_stand_beside_them(sliced, calcheck, preds):
+    """As the command for the other sex has them: the uncertainties of m are right, by construction."""
+    report = sliced(preds, "--columns", "sex")
+    rest = report["settings"]["elsewhere"]
+    alone = json.loads(calcheck("width-factor", preds, "--filter", "sex=m", "--format", "json").out)
+    (expected,) = alone["results"]
+    assert rest["rows"] == alone["input"]["n"]
+    assert_allclose(rest["width-factor"], [expected[name] for name in ("value", "low", "high")])
+    assert rest["width-factor"][1] < 1 < rest["width-factor"][2]
+    line = calcheck("slices", preds, "--columns", "sex").out.splitlines()[-1]
+    assert re.match(rf"elsewhere +{rest['rows']} ", line)
+
+
+def test_the_command_filters_the_group_that_the_answer_names(sliced, calcheck, tmp_path):
+    """Of groups with std 1.5 and 3 times too small, the second is the worse one, and has the verdict of its factor."""
+    group = np.repeat(["a", "b", "c"], 200)
+    wrong = np.select([group == "a", group == "b"], [1.5, 3.0], 1.0)
+    y = wrong * np.random.default_rng(0).normal(size=600)
+    file = write(tmp_path / "groups.csv", {"y": y, "mean": np.zeros(600), "std": np.ones(600), "group": group})
+    assert sliced(file, "--by", "group")["conclusion"]["next"][0] == f"calcheck evaluate {file} --filter group=b"
+    shown = calcheck("slices", file, "--by", "group").out
+    assert "NO: group=b, ×" in shown
+    assert re.search(r"^group=b +200 .* too narrow$", shown, re.MULTILINE)
+
+
 def test_a_search_without_a_find_states_which_faults_it_would_have_found(sliced, tmp_path):
     report = sliced(write(tmp_path / "right.parquet", forecasts()), "--columns", "age,day,std")
     assert report["conclusion"]["answer"] == "yes"
