@@ -59,6 +59,7 @@ Code = Literal[
     # intervals
     "interval-shows-spread",
     "few-rows",
+    "few-draws",
     "few-resamples",
     "few-effective-rows",
     "heavy-tail",

@@ -25,6 +25,7 @@ class Estimate(NamedTuple):
     low: float
     high: float = math.inf
     p: float | None = None
+    is_open: bool = False  # Whether draws are too few for an upper limit, however many rows there are
 
 
 class Decision(NamedTuple):
@@ -94,7 +95,7 @@ def rows_needed(each: Estimate, n: int, tolerance: float) -> int | None:
         half = math.log(each.high / each.low) / 2 if known else HALF_WIDTH / math.sqrt(n)
     else:
         room, half = tolerance - abs(each.value), (each.high - each.low) / 2
-    if room <= TIED or math.isinf(half):
+    if room <= TIED or math.isinf(half) or each.is_open:
         return None
     needed = max(n + 1, math.ceil(n * (half / room) ** 2))
     return needed if needed <= MOST_ROWS * n else None
@@ -364,7 +365,8 @@ def _signed(value: float) -> str:
 def _estimate(key: Key, each: Result, p_values: Mapping[Key, float]) -> Estimate:
     value = math.nan if each.value is None else each.value
     low = (0.0 if key[0] in ("size", "shape") else -math.inf) if each.low is None else each.low
-    return Estimate(key[0], value, low, math.inf if each.high is None else each.high, p_values.get(key))
+    is_open = any(message.code == "few-draws" for message in each.warnings)
+    return Estimate(key[0], value, low, math.inf if each.high is None else each.high, p_values.get(key), is_open)
 
 
 def _ratio(each: Result, main: Result) -> tuple[float, float, float]:

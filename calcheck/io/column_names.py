@@ -125,7 +125,7 @@ class ColumnOptions:
     )
     filter: tuple[str, ...] = option(
         "Use only rows with this value in a column, as in sex=f, or on one side of it, as in 'age>60'; can be"
-        " repeated.",
+        " repeated. It selects among predictions; rows of --on are all used.",
         (),
         metavar="COLUMN=VALUE",
         repeated=True,

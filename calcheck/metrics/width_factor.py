@@ -256,15 +256,15 @@ class WidthFactor(LevelOption, OrderedMetric):
         found = _at_level(order, level, tail, rows.fixed)
         text = f"there is no upper limit: {rows.n:,} rows are too few at the level {level:g}"
         draws, high = float(rows.fixed.get("draws", np.inf)), found["high"]
-        if high is not None and high > draws / 2:  # the target is among the others of draws that play it
-            text = f"there is no upper limit: {draws:.0f} draws show factors up to about {draws / 2:.2g} only"
-            high = None
+        if high is not None and high > coverage.largest_factor(draws):
+            most, high = coverage.largest_factor(draws), None
+            text = f"there is no upper limit: {draws:.0f} draws show factors up to about {most:.2g} only"
         return IntervalInference(
             low=found["low"],
             high=high,
             interval="order-statistics",
             p_value=order.p_value(level, float(rows.fixed.get("expected", 1.0))),
-            warnings=(Message("few-rows", text),) if high is None else (),
+            warnings=(Message("few-rows" if found["high"] is None else "few-draws", text),) if high is None else (),
         )
 
     def _order(self, rows: RowResults, clusters: Clusters | None) -> WeightedOrder:

@@ -146,7 +146,7 @@ class Population:
             factor.value(robust, high) if high < 1 else math.inf,
         )
         p = binomial_p(factor.share_inside(robust), rows, level)
-        return Estimate("size", value, min(ends[0], value), max(ends[1], value), p)
+        return factor.limited(Estimate("size", value, min(ends[0], value), max(ends[1], value), p))
 
     def coverage(self, level: float) -> float:
         """Return the expected share of targets inside the intervals of a level."""
@@ -327,7 +327,12 @@ class Factor:
         if self.draws is not None:
             ends = np.array([low, high])
             low, high = coverage.factor_of_draws(ends, self._expected(equal), self.draws).tolist()
-        return Estimate("size", self.value(equal), low, high)
+        return self.limited(Estimate("size", self.value(equal), low, high))
+
+    def limited(self, found: Estimate) -> Estimate:
+        """Return an estimate without an upper limit that so few draws do not show."""
+        is_open = self.draws is not None and found.high > coverage.largest_factor(self.draws)
+        return found._replace(high=math.inf, is_open=True) if is_open else found
 
     def outputs(self, weights: Values) -> Values:
         """Return whether targets are inside intervals near the weighted quantile, for three shares, (n, 3)."""

@@ -382,7 +382,9 @@ def terms(conclusion: Answered) -> str:
     found = f": {_listed(topics)} decide{'s' * (len(topics) == 1)}" if topics else ""
     if conclusion.rows_needed is None:
         is_unknown = not outputs and any(each.value is None for each in undecided)
-        why = "which could not be tested" if is_unknown else f"the estimate is not well within {tolerance}"
+        is_open = any(each.value is not None and each.high is None for each in undecided)
+        why = "which has no upper limit" if is_open else f"the estimate is not well within {tolerance}"
+        why = "which could not be tested" if is_unknown else why
         return f"{found}, {why}" if topics else ""
     unit = 10 ** max(len(str(conclusion.rows_needed)) - DIGITS, 0)
     rows = f"{-(-conclusion.rows_needed // unit) * unit:,}"  # rounded up, as they are more than there are

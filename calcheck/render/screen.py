@@ -29,6 +29,7 @@ ALONG = {"ranking": "by size", "inputs": "along inputs", "time": "over time", "g
 UNTESTED = "not tested: "
 REGION, MEND = "one-region", "calcheck recalibrate "
 ABOUT = 0.1  # By how much less of a fault a second cause may explain whose command is told, too
+APART = 0.02  # Least difference of the level from the coverage of right intervals, for which this is told
 SIGNIFICANT = 0.05  # Maximum p-value of a local error that is shown
 KINDS = {"scale": "uncertainties", "bias": "means"}
 
@@ -254,8 +255,13 @@ def _held(report: Report, conclusion: Conclusion) -> str:
     """Return the coverage of the intervals of the answer, if it was computed."""
     level = conclusion.level
     found = (each for each in report.results if each.metric == "coverage" and each.options.get("level") == level)
-    held = next((each.value for each in found if not each.slice), None)
-    return "" if held is None or level is None else f"{percent(level)} intervals hold {percent(_rounded(held))}"
+    result = next((each for each in found if not each.slice), None)
+    if result is None or result.value is None or level is None:
+        return ""
+    held, right = percent(_rounded(result.value)), result.reference
+    if right is not None and abs(right - level) > APART:
+        return f"hold {held}, {percent(_rounded(right))} expected"
+    return f"{percent(level)} intervals hold {held}"
 
 
 def _within(effect: Effect, conclusion: Conclusion) -> str:

@@ -301,6 +301,11 @@ def factor_of_draws(ratio: Values, expected: Values | float, draws: Values | flo
     return np.asarray(np.sqrt(np.maximum(relative**2 * (1 + 1 / draws) - 1 / draws, 0)))
 
 
+def largest_factor(draws: float) -> float:
+    """Return up to which factor m draws have an upper limit: the target is among the others of draws that play it."""
+    return draws / 2
+
+
 def smallest_rank(n: int, level: float) -> int:
     """Return the rank of the quantile of n values at a level, 1 to n: the smallest integer of at least n level."""
     return max(1, int(np.ceil(n * level * (1 - ROUNDING))))

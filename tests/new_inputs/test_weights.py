@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from calcheck.conclusion.effects import rows_needed
 from calcheck.distributions import Gaussian, Samples
 from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS
@@ -78,6 +79,19 @@ def test_a_weighted_quantile_is_where_shares_reach_the_level_for_the_first_time(
     order = Order.from_values(np.array([3.0, 1.0, 2.0, 4.0]))
     weights = np.array([0.9, 0.5, -0.2, -0.2])
     assert [order.quantile(weights, level) for level in (0.4, 0.5, 0.51, 1.0)] == [1.0, 1.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize(("draws", "is_open"), [(2, True), (4, False), (None, False)])
+def test_few_draws_have_no_upper_limit_above_half_of_their_number(draws, is_open):
+    """Factors up to about m / 2 are seen with m draws: 1.3 is not with 2, and is with 4."""
+    rng = np.random.default_rng(1)
+    y = 1.3 * rng.normal(size=600)
+    predictive = Gaussian(np.zeros(600), np.ones(600)) if draws is None else Samples(rng.normal(size=(600, draws)))
+    factor = Factor.from_rows(Predictions(y=y, predictive=predictive), 0.5)
+    found = factor.of_equal_rows(0.05)
+    assert found.low < 1.3 < found.high
+    assert (found.high == np.inf, found.is_open) == (is_open, is_open)
+    assert (rows_needed(found._replace(value=1.0), 600, 0.2) is None) == is_open
 
 
 @pytest.mark.parametrize("draws", [False, True])
