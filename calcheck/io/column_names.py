@@ -13,16 +13,24 @@ TARGETS = ("y", "y_true", "target", "observed", "observation", "oracle_value")
 MEANS = ("mean", "y_pred", "y_preds", "pred", "prediction")
 STDS = ("std", "sigma", "y_std", "pred_uct", "uE")
 OTHER_NAMES = {
-    "target": ("y_test", "actual", "actuals", "ground_truth", "obs"),
+    "target": ("y_test", "actual", "actuals", "ground_truth", "obs", "measured", "truth"),
     "mean": (
         *("mu", "y_mean", "yhat", "y_hat", "predicted", "predictions", "fit", "Estimate"),
-        *(".pred", "Point Forecast", "Point.Forecast"),
+        *(".pred", "Point Forecast", "Point.Forecast", "forecast"),
     ),
-    "std": ("sd", "y_sd", "std_dev", "stddev", "pred_std", "y_pred_std", "y_hat_std"),
+    "std": (
+        *("sd", "y_sd", "std_dev", "stddev", "pred_std", "y_pred_std", "y_hat_std", "pred_sd", "prediction_std"),
+        *("forecast_std", "forecast_sd", "predicted_std", "predicted_sd"),
+    ),
 }  # Names of columns by role that are looked for after those above
 VARIANCES = ("variance", "var", "y_var", "pred_var")  # Names of variances that are looked for after all of the std
 OF_TARGETS = re.compile(r"(?i)err|resid|crps|nll|z_?score|^pit$")  # Names of columns computed from targets
 ERROR, RENAMED = "error", "_given"  # Suffix of columns in written files whose own name plays a role there
+STD_WORDS = frozenset({"std", "sd", "sigma", "stddev", "stdev"})
+MEAN_WORDS = frozenset(
+    "pred predicted prediction forecast mean mu hat yhat fit fitted estimate estimated expected".split()
+)
+TARGET_WORDS = frozenset(("true", "truth", "actual", "obs", "observed", "measured", "target", "label", "outcome"))
 SPREADS = ("std", "var", "log_std", "log_var")
 _SPREAD = frozenset(SPREADS)
 

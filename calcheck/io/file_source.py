@@ -223,6 +223,7 @@ class FileSource(Source):
             yield (
                 "no column was recognized as the target. Pass --target COLUMN, or --truth FILE if another file has them"
                 f" (columns: {self.columns.listed_names()})"
+                + self.columns.perhaps(None if roles.predictive is None else column_roles.columns_of(roles.predictive))
             )
 
     def coverage_without_level(self) -> tuple[int, int] | None:

@@ -1,17 +1,19 @@
 """Naming schemes of columns: quantiles, samples and limits as other tools write them, and long layouts."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import product
+from shlex import quote
 
 import numpy as np
 import pyarrow as pa
 
 from calcheck.errors import DataError, listed_columns, named_some
-from calcheck.io.arrow_columns import is_text, is_vector, natural
-from calcheck.io.column_names import MEANS, OTHER_NAMES, STDS, TARGETS
+from calcheck.io.arrow_columns import is_number, is_text, is_vector, natural
+from calcheck.io.column_names import MEAN_WORDS, MEANS, OTHER_NAMES, STD_WORDS, STDS, TARGET_WORDS, TARGETS
 from calcheck.io.column_roles import QuantilesRole, SamplesRole
 from calcheck.options import flag_of
 
@@ -20,7 +22,8 @@ Levels = dict[str, dict[float, str]]  # Columns by level, for each model or targ
 # Names that may mean a variance or a standard deviation
 AMBIGUOUS_SPREAD = re.compile(r".*_unc(_.*)?|uq|uncertainty.*|var|variance|.*_var|0|1")
 
-WILDCARDS = frozenset("*?[")
+WILDCARDS, QUOTES = frozenset("*?["), frozenset("'\\")
+KNOWN = {"target": TARGETS, "mean": MEANS, "std": STDS}
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,29 @@ class ColumnIndex:
             raise DataError(self.missing(role))
         return (name,)
 
-    def missing(self, role: str) -> str:
+    def missing(self, role: str, also: str = "") -> str:
         """Return the message that no column was found for a role."""
         if role == "std" and (unclear := unclear_spreads(self.free)):
             return ambiguous_scale(unclear)
         flag = flag_of(role)
-        return f"no column was recognized as the {role}. Pass {flag} COLUMN (columns: {self.listed_names()})"
+        found = f"no column was recognized as the {role}. Pass {flag} COLUMN (columns: {self.listed_names()})"
+        return found + also + self.perhaps()
+
+    def perhaps(self, used: Collection[str] | None = None) -> str:
+        """Return the options that are likely meant; of columns that predictions do not use, if those are known."""
+        names = [field.name for field in self.schema if field.name in self.free and is_number(field.type)]
+        try:
+            known = {role: self.one_of(role, named) for role, named in KNOWN.items()}
+        except DataError:
+            return ""
+        roles = {role: name for role, name in known.items() if name is not None}
+        if used is not None:
+            names, roles = [name for name in names if name not in used], {"mean": "", "std": ""}
+        found = likely_options(names, roles)
+        likely = " ".join(
+            f"--{role} {quote(name) if set(name) & QUOTES else repr(name)}" for role, name in found.items()
+        )
+        return f". Perhaps: {likely}" if likely else ""
 
     def existing(self, role: str, name: str) -> str:
         """Return the name of an existing column."""
@@ -124,6 +144,7 @@ PERCENT = re.compile(r"[QqPp]_?(?P<lettered>[0-9]{2}|[0-9]{1,2}\.[0-9]+)|X?(?P<s
 SINGLE = re.compile(r"[QqPp]_?(?P<percent>[1-9])")
 DIGITS = 12  # Decimals to which levels are rounded: (1 - 0.9) / 2 becomes 0.05
 MEAN_ENDS = tuple(mark + end for mark in "_." for end in ("pred", "prediction", "mean", "hat", "forecast"))
+TARGET_ENDS = ("", *(mark + end for mark in "_." for end in ("true", "obs", "observed", "actual", "measured")))
 STD_ENDS = tuple(mark + end for mark in "_." for end in ("std", "sd", "stddev"))
 SIGNS = {"lower": -1, "lo": -1, "upper": 1, "hi": 1}
 
@@ -251,19 +272,41 @@ def moments_by_target(names: Collection[str]) -> dict[str, tuple[str, str]]:
     >>> moments_by_target(["y_speed", "mean_speed", "std_speed", "y_angle", "mean_angle", "std_angle"])
     {'y_speed': ('mean_speed', 'std_speed'), 'y_angle': ('mean_angle', 'std_angle')}
     """
-    known = {"target": TARGETS, "mean": MEANS, "std": STDS}
-    targets, centers, spreads = (_by_end(names, (*stems, *OTHER_NAMES[role])) for role, stems in known.items())
+    targets, centers, spreads = (_by_end(names, (*stems, *OTHER_NAMES[role])) for role, stems in KNOWN.items())
     shared = [each for each in targets if each in centers and each in spreads]
     if len(shared) > 1:
         ends = sorted(shared, key=int) if all(map(str.isdecimal, shared)) else shared
         return {targets[each]: (centers[each], spreads[each]) for each in ends}
-    found = {}
-    for stem in names:
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for end, target in product(TARGET_ENDS, names):
+        stem = target.removesuffix(end)
         means = [name for end in MEAN_ENDS if (name := stem + end) in names]
         stds = [name for end in STD_ENDS for start in (stem, *means) if (name := start + end) in names]
-        if len(means) == len(stds) == 1:
-            found[stem] = (means[0], stds[0])
-    return found
+        is_new = stem and target.endswith(end) and (means[:1], stds[:1]) not in found.values()
+        if is_new and len(means) == len(stds) == 1:
+            found[target] = (means, stds)
+    return {target: (means[0], stds[0]) for target, (means, stds) in found.items()}
+
+
+def likely_options(names: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
+    """Return the likely target, mean and std by words in the names of columns, but those known; {} if unclear.
+
+    >>> likely_options(["age", "sd", "predicted_price", "price"], {"std": "sd"})
+    {'target': 'price', 'mean': 'predicted_price'}
+    """
+    words = {name: set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())) for name in names}
+    found = dict(known)
+    for role, of_role in {"std": STD_WORDS, "mean": MEAN_WORDS, "target": TARGET_WORDS}.items():
+        likely = [name for name, own in words.items() if own & of_role and name not in found.values()]
+        if role == "target" and not likely and "mean" in found:
+            stem = words.get(found["mean"], set()) - MEAN_WORDS
+            likely = [name for name, own in words.items() if stem and own == stem]
+        if role not in found and len(likely) == 1:
+            found[role] = likely[0]
+    if "target" not in found and len(rest := [name for name in names if name not in found.values()]) == 1:
+        found["target"] = rest[0]
+    is_clear = {"target", "mean", "std"} <= set(found)
+    return {role: found[role] for role in ("target", "mean", "std") if role not in known} if is_clear else {}
 
 
 def _by_end(names: Iterable[str], stems: Iterable[str]) -> dict[str, str]:

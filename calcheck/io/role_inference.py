@@ -164,7 +164,7 @@ class _Finder:
         if self.options.target:
             return self.columns.parse_list("target", self.options.target)
         found = self.columns.one_of("target", [name for name in TARGETS if name not in dependence])
-        if found:
+        if found and not (len(self._by_target) > 1 and predictive == self._moments_by_target()):
             return (found,)
         return tuple(self._by_target) if predictive is not None and predictive == self._moments_by_target() else ()
 
@@ -244,6 +244,8 @@ class _Finder:
         if len(choices) > 1:
             (first, one), (second, other) = choices[:2]
             raise DataError(f"there are two forms of predictions: {first}, and {second}. Pass {one}, or {other}")
+        if gaussian and len(self._by_target) > 1 and (mean, std) in self._by_target.values():
+            return self._moments_by_target(), ""
         if gaussian:  # intervals state less than means with standard deviations
             return gaussian, ""
         if found:
@@ -261,8 +263,8 @@ class _Finder:
         found = naming_schemes.moments_by_target(self.columns.free)
         target = self.options.target
         named = self.columns.parse_list("target", target) if target else ()
-        one = () if named or self.options.truth else filter(None, [self.columns.one_of("target", TARGETS)])
-        wanted = (*named, *one) or tuple(found)
+        one = () if named or self.options.truth else tuple(filter(None, [self.columns.one_of("target", TARGETS)]))
+        wanted = named or (one if one and one[0] not in found else tuple(found))
         return {name: found[name] for name in wanted if name in found} if set(wanted) <= set(found) else {}
 
     def _moments_by_target(self) -> column_roles.GaussianRole | None:
@@ -404,7 +406,7 @@ def _unrecognized(columns: ColumnIndex, options: ColumnOptions, file: str) -> st
         rate = f"; if it is the rate of counts, calcheck {quote(file)} --dist poisson" if is_rate else ""
         return limits or f"{only}{columns.missing('std')}{rate}"
     if columns.one_of("std", STDS):
-        return f"{columns.missing('mean')}, or pass errors y - mean as --error COLUMN"
+        return columns.missing("mean", ", or pass errors y - mean as --error COLUMN")
     if not options.names_form and (possible := parameter_columns.possible_conventions(columns)):
         meant = f" with one of {', '.join(possible)}" if len(possible) > 1 else ""
         command = f"as in calcheck {quote(file)} --dist {possible[0]}"
@@ -420,7 +422,7 @@ def _unrecognized(columns: ColumnIndex, options: ColumnOptions, file: str) -> st
     return (
         "no columns were recognized as predictions. Pass --mean and --std, --samples, --quantiles, or --dist"
         f" (columns: {columns.listed_names()}).{draw_hint}"
-    ).removesuffix(".")
+    ).removesuffix(".") + ("" if draw_hint else columns.perhaps())
 
 
 def _unclear_names(columns: ColumnIndex, file: str) -> str:

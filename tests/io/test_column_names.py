@@ -22,6 +22,9 @@ Y = {"y": [1.0, 2.0]}
 NORMAL = Y | {"mean": [0.0, 1.0], "std": [1.0, 2.0]}
 
 
+TRUE = "x_true y_true x_pred y_pred x_std y_std"  # The second is a known target, and not the only one
+
+
 def file(tmp_path, columns):
     return save(tmp_path / "preds.parquet", pa.table(columns))
 
@@ -399,6 +402,8 @@ def test_a_filter_that_cannot_be_compared_is_refused(tmp_path):
         ("y", "y_hat", "y_hat_std"),
         ("y", "yhat", "stddev"),
         ("obs", "fit", "std"),
+        ("measured", "forecast", "forecast_sd"),
+        ("price_obs", "price_mean", "price_std"),
     ],
     ids=" ".join,
 )
@@ -407,6 +412,21 @@ def test_means_and_standard_deviations_are_found_by_other_names(tmp_path, names)
     assert_array_equal(rows.y, [1, 2])
     assert_array_equal(rows.predictive.mean(), [0, 1])
     assert_array_equal(rows.predictive.std(), [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("names", "likely"),
+    [
+        (("hba1c", "predicted_hba1c", "sd"), "--target 'hba1c' --mean 'predicted_hba1c'"),
+        (("Weight", "PredictedWeight", "WeightSD"), "--target 'Weight' --mean 'PredictedWeight' --std 'WeightSD'"),
+        (("sales", "p10", "p90"), "--target 'sales'"),
+        (("load", "output", "sigma_1"), None),  # no word says which of two is the target
+    ],
+    ids=str,
+)
+def test_the_options_that_are_likely_meant_are_named_and_never_taken(tmp_path, names, likely):
+    message = refused(file(tmp_path, dict(zip(names, NORMAL.values(), strict=True))))
+    assert message.partition(". Perhaps: ")[2] == (likely or "")
 
 
 def test_common_names_come_before_others(tmp_path):
@@ -422,7 +442,7 @@ def test_names_of_a_target_do_not_replace_a_known_target(tmp_path):
 
 @pytest.mark.parametrize(
     "names",
-    ["y_1 y_2 mean_1 mean_2 std_1 std_2", "t u t_pred u_pred t_std u_std", "y_v y_w mean_v mean_w std_v std_w"],
+    ["y_1 y_2 mean_1 mean_2 std_1 std_2", "t u t_pred u_pred t_std u_std", "y_v y_w mean_v mean_w std_v std_w", TRUE],
 )
 def test_several_targets_are_found_by_number_or_by_name(tmp_path, names):
     values = [[1.0, 2.0], [3.0, 4.0], [0.0, 1.0], [5.0, 6.0], [1.0, 2.0], [3.0, 5.0]]
