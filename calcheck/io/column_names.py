@@ -28,7 +28,7 @@ OF_TARGETS = re.compile(r"(?i)err|resid|crps|nll|z_?score|^pit$")  # Names of co
 ERROR, RENAMED = "error", "_given"  # Suffix of columns in written files whose own name plays a role there
 STD_WORDS = frozenset({"std", "sd", "sigma", "stddev", "stdev"})
 MEAN_WORDS = frozenset(
-    "pred predicted prediction forecast mean mu hat yhat fit fitted estimate estimated expected".split()
+    ["pred", "predicted", "prediction", "forecast", "mean", "mu", "hat", "yhat", "fit", "fitted", "estimate"]
 )
 TARGET_WORDS = frozenset(("true", "truth", "actual", "obs", "observed", "measured", "target", "label", "outcome"))
 SPREADS = ("std", "var", "log_std", "log_var")
