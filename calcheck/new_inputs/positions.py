@@ -1,4 +1,4 @@
-"""Where inputs are, scaled like those of the tested rows, how far from these, and which of them lie beyond."""
+"""Where inputs are, how far from the tested ones, which of them lie beyond, and in which columns they differ."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,10 +9,14 @@ import numpy as np
 
 from calcheck.core import sc
 from calcheck.core.lazy_inputs import Categories, Inputs, blocks, take
+from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.intervals import clopper_pearson
+from calcheck.inference.p_values_and_verdicts import holm
 from calcheck.kernels.bandwidths import MAX_PAIR_ROWS, Scaling, fit_scaling, median_distance, sample_inputs
+from calcheck.kernels.kernel_functions import Rbf
+from calcheck.mmd.two_samples import PooledGram
 from calcheck.predictions import Predictions, row_sample
-from calcheck.reports.conclusion import RowsBeyond
+from calcheck.reports.conclusion import ColumnDifference, InputsDiffer, RowsBeyond
 from calcheck.typing import Floats, Indices, Mask, Values
 
 NEIGHBORS = 5  # The distance to that many tested rows says how near they are
@@ -26,6 +30,9 @@ FAR = 2.0  # Least ratio to the largest distance of a tested row
 SURE = 0.01  # Chance that rows like the tested ones exceed that
 SPARSE, FEWEST = 0.01, 5  # Share of the tested rows whose places are so sparse that more new rows there are beyond
 CONFIDENCE = 0.9  # Of the interval of the share
+COMPARED = 1_000  # Most rows of each sample that are compared by all their inputs
+SORTED = 100_000  # Most rows of each sample whose columns are compared
+PERMUTATIONS = 199
 
 
 def scale_inputs(rows: Predictions) -> Scaling:
@@ -220,3 +227,49 @@ def _beta_binomial_tail(count: int, m: int, a: int, b: int) -> float:
     k = np.arange(count, m + 1)
     logs = sc.betaln(k + a, m - k + b) - sc.betaln(a, b) - sc.betaln(k + 1, m - k + 1) - np.log(m + 1)
     return float(np.exp(sc.logsumexp(logs))) if len(k) else 0.0
+
+
+def compare_inputs(
+    tested: Inputs, new: Inputs, scaling: Scaling, run: Run, *, names: Sequence[str] = ()
+) -> InputsDiffer:
+    """Return whether inputs (n, d) and (m, d) differ: all together by their MMD, and columns that have names."""
+    few, other = (sample_inputs(x, COMPARED) for x in (tested, new))
+    samples = [sample_inputs(x, SORTED) for x in (tested, new)] if names else []
+    return InputsDiffer(p=_permutation_p(few, other, scaling, run), columns=_columns(samples, names))
+
+
+def _permutation_p(tested: Floats, new: Floats, scaling: Scaling, run: Run) -> float:
+    """Return the p-value of the MMD of two samples of inputs, with a kernel as wide as the median distance."""
+    points = scaling(np.concatenate([tested, new]))
+    labels = np.arange(len(points)) < len(tested)
+    if min(len(tested), len(new)) <= 1 or not points.var(axis=0).any():  # one row has no distance from others like it
+        return 1.0
+    gram = PooledGram(Rbf(gamma=median_gamma(points)).gram(points, points))
+    rng = run.rng(RandomStream.PERMUTATIONS)
+    found = np.concatenate(list(gram.permuted(rng.permutation(labels) for _ in range(PERMUTATIONS))))
+    own = gram.distances(labels[None])[0]
+    return float((1 + np.count_nonzero(found >= own)) / (1 + PERMUTATIONS))
+
+
+def _columns(samples: Sequence[Floats], names: Sequence[str]) -> tuple[ColumnDifference, ...]:
+    """Return by how much each column differs, the one that differs most first."""
+    found = [distance_of_samples(*(x[:, place].astype(np.float64) for x in samples)) for place in range(len(names))]
+    adjusted = holm([p for _, p in found])
+    each = [
+        ColumnDifference(name=name, distance=distance, p=p)
+        for name, (distance, _), p in zip(names, found, adjusted, strict=True)
+    ]
+    return tuple(sorted(each, key=lambda column: -column.distance))
+
+
+def distance_of_samples(first: Values, second: Values) -> tuple[float, float]:
+    """Return the largest difference of the shares of two samples up to a value, and its p-value (Kolmogorov 1933).
+
+    >>> import numpy as np
+    >>> distance_of_samples(np.array([1.0, 2.0]), np.array([2.0, 3.0]))[0]
+    0.5
+    """
+    values = np.concatenate([first, second])
+    shares = [np.searchsorted(np.sort(each), values, side="right") / len(each) for each in (first, second)]
+    distance = float(np.abs(shares[0] - shares[1]).max())
+    return distance, float(sc.kolmogorov(distance * np.sqrt(len(first) * len(second) / len(values))))

@@ -16,9 +16,8 @@ from calcheck.errors import CalcheckError, DataError
 from calcheck.execution.run import RandomStream, RowDependence, Run, one_blas_thread, replicate_seed
 from calcheck.inference.p_values_and_verdicts import holm
 from calcheck.kernels.bandwidths import Scaling
-from calcheck.new_inputs.difference import compare_inputs
 from calcheck.new_inputs.population import Factor, Outputs, Population, observed_bias, stated_levels
-from calcheck.new_inputs.positions import Beyond, Neighborhood, parts_of, scale_inputs
+from calcheck.new_inputs.positions import Beyond, Neighborhood, compare_inputs, parts_of, scale_inputs
 from calcheck.new_inputs.weights import DensityRatio, choose_labels
 from calcheck.predictions import Predictions, concat, row_sample
 from calcheck.reports.conclusion import MOST_ROWS, Effect, InputsDiffer, NewInputs, WidthFactor

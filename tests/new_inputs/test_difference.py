@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from calcheck.execution.run import Run
-from calcheck.new_inputs.difference import compare_inputs, distance_of_samples
-from calcheck.new_inputs.positions import scale_inputs
+from calcheck.new_inputs.positions import compare_inputs, distance_of_samples, scale_inputs
 from calcheck.predictions import Predictions
 
 
