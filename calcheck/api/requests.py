@@ -18,7 +18,7 @@ from calcheck.execution.run import RowDependence, Run, RunOptions
 from calcheck.io import read
 from calcheck.io.evaluation_points import read_evaluation_points
 from calcheck.io.file_source import FileSource
-from calcheck.io.python_arguments import ColumnArguments, levels_of
+from calcheck.io.python_arguments import ColumnArguments, levels_of, with_levels
 from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import with_level
 from calcheck.models.alignment import Model
@@ -48,7 +48,7 @@ class KeywordRequest(Request):
         if "models" in call:
             require_models(call["models"])
         self.parameters = {**call, "file": call.get("data")}
-        options = call["options"]
+        options = with_levels(call["options"])
         arguments.require_known(options, keywords, [name for name in call if name != "options"])
         self._options = {**options, **{name: each for name, each in call.items() if name not in arguments.OBJECTS}}
         self._columns = {name: value for name, value in options.items() if name in ColumnArguments.__annotations__}

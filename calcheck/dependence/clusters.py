@@ -419,7 +419,7 @@ class DesignEffect:
         same = "of near times" if self.kind == "time" else "of the same value"
         remedy = f"{without_option} assumes independent rows" if without_option else f"P{self.remedy[1:]}"
         text = (
-            f"rows {same} in {self.column!r} depend on each other: the variance of means is {self.ratio:.2g} times that"
+            f"rows {same} in {self.column!r} depend on each other: the variance of means is {float(f'{self.ratio:.2g}'):,.4g} times that"
             f" of independent rows, so intervals are too narrow and p-values too small. {remedy}"
         )
         return Message("dependent-rows", text)

@@ -31,7 +31,7 @@ MEANT = {
     **dict.fromkeys(("x", "X", "features", "covariates"), "inputs"),
     **dict.fromkeys(("draws", "ensemble", "members"), "samples"),
     **dict.fromkeys(("variance", "y_var", "sigma2"), "var"),
-    **dict.fromkeys(("alpha", "confidence_level", "coverage", "levels"), "level"),
+    **dict.fromkeys(("alpha", "confidence_level", "coverage"), "level"),
     **dict.fromkeys(("random_state", "rng"), "seed"),
     **dict.fromkeys(("n_boot", "n_bootstrap", "n_resamples"), "resamples"),
     **dict.fromkeys(("y_col", "target_col", "label"), "target"),
@@ -97,7 +97,7 @@ class Arguments:
         self.arrays: dict[str, Any] = {}
         self._options: dict[str, Any] = {}
         known = [Y, *(field.name for field in fields(ColumnOptions))]
-        for called, value in given.items():
+        for called, value in with_levels(given).items():
             name = SYNONYMS.get(called, called)
             if name not in known:
                 raise OptionError(unknown_argument(name, known))
@@ -154,6 +154,21 @@ class Arguments:
             raise OptionError(f"clip takes two limits, of which one may be None: (0, 5) or (None, 5), got {value!r}")
         names = "clip_low", "clip_high"
         return ["" if each is None else self._given(name, each) for name, each in zip(names, value, strict=True)]
+
+
+def with_levels(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keywords with quantiles in an array, (n, k), as a mapping from the levels of its columns."""
+    found = {("level" if name == "levels" else name): value for name, value in given.items()}
+    name = next((each for each in ("quantiles", "y_quantiles") if getattr(found.get(each), "ndim", 0) > 1), None)
+    if name is None or is_frame(found[name]):
+        return found
+    values, levels = found[name], levels_of(found.pop("level", None))
+    if values.ndim > 2:  # noqa: PLR2004 - rows and levels
+        raise OptionError(f"{name} of several targets are not read: pass those of one target, (n, k)")
+    if len(levels) != values.shape[1]:
+        given_levels = f"{len(levels)} levels are given: pass levels=[0.05, …], one for each"
+        raise OptionError(f"{name} has {values.shape[1]} columns, and {given_levels}")
+    return found | {name: {level: values[:, place] for place, level in enumerate(levels)}}
 
 
 def _by_level(quantiles: Any) -> dict[str, ArrayLike]:

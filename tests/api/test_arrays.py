@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calcheck
+from calcheck.errors import OptionError
 
 QUICK = {"replicates": 39, "resamples": 0}
 RNG = np.random.default_rng(0)
@@ -69,6 +70,21 @@ def test_names_of_other_libraries_are_known():
     quantiles = {0.25: MEAN - 0.6745 * STD, 0.75: MEAN + 0.6745 * STD}
     named = [calcheck.read(y=Y, **{name: quantiles}).predictions() for name in ("quantiles", "y_quantiles")]
     assert np.array_equal(*(each.distributions().quantile(np.array([0.25])) for each in named))
+
+
+@pytest.mark.parametrize("called", ["level", "levels"])
+def test_quantiles_in_an_array_have_their_levels_beside_it(called):
+    """As in MAPIE and scikit-learn: the columns of the array are the levels, which are then no levels of intervals."""
+    levels = [0.05, 0.25, 0.75, 0.95]
+    array = MEAN[:, None] + STD[:, None] * np.array([-1.645, -0.6745, 0.6745, 1.645])
+    expected = calcheck.evaluate(y=Y, quantiles=dict(zip(levels, array.T, strict=True)), **QUICK)
+    found = calcheck.evaluate(y_true=Y, y_quantiles=array, **{called: levels}, **QUICK)
+    assert found.results == expected.results
+    assert found.conclusion.level == 0.9
+    with pytest.raises(OptionError, match=r"y_quantiles has 4 columns, and 0 levels are given: pass levels="):
+        calcheck.evaluate(y=Y, y_quantiles=array)
+    with pytest.raises(OptionError, match="quantiles of several targets are not read"):
+        calcheck.evaluate(y=np.column_stack([Y, Y]), quantiles=np.stack([array, array], 1), levels=levels)
 
 
 @pytest.mark.parametrize(
