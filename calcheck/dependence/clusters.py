@@ -418,8 +418,9 @@ class DesignEffect:
         """Return the warning; ``without_option`` is the name of the study, if it has no option for such rows."""
         same = "of near times" if self.kind == "time" else "of the same value"
         remedy = f"{without_option} assumes independent rows" if without_option else f"P{self.remedy[1:]}"
+        ratio = float(f"{self.ratio:.2g}")
         text = (
-            f"rows {same} in {self.column!r} depend on each other: the variance of means is {float(f'{self.ratio:.2g}'):,.4g} times that"
+            f"rows {same} in {self.column!r} depend on each other: the variance of means is {ratio:,.4g} times that"
             f" of independent rows, so intervals are too narrow and p-values too small. {remedy}"
         )
         return Message("dependent-rows", text)

@@ -328,7 +328,7 @@ def test_filters_are_mappings(frame):
         ({"samples": [[1.0], [1.0, 2.0]] * (N // 2)}, "column 'samples' is ragged: its rows have from 1 to 2 values"),
         ({"inputs": pd.DataFrame(np.ones((N, 2)), columns=["a", "a"])}, "inputs has 1 duplicate column name: 'a'"),
         ({"quantiles": {"low": np.ones(N)}}, "quantiles are a mapping from levels such as 0.05 to arrays, got 'low'"),
-        ({"quantiles": np.ones((N, 3))}, "quantiles are a mapping from levels"),
+        ({"quantiles": np.ones((N, 3))}, "quantiles has 3 columns, and 0 levels are given"),
         ({"inputs": []}, "inputs is an empty list. Name at least one column"),
         ({"inputs": ["a,b", "c"]}, "the column name 'a,b' has a comma or outer spaces"),
         ({"input": ["a"]}, "there is no argument 'input'"),
