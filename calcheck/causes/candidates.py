@@ -373,7 +373,7 @@ def _variations(case: Case) -> Iterator[Candidate]:
     """Yield heavy tails, and errors whose size varies as the std does not: along columns, or from row to row."""
     scored, draws = case.scored, case.rows.distributions().n_draws
     constant, freedom = _is_constant(case), fits.freedom_of(scored)
-    surplus = 2.0 + float(np.log(max(len(case.numbers), 1)))
+    surplus = 3.0 + float(np.log(max(len(case.numbers), 1)))
     text = f"errors have heavier tails, as Student's t with {freedom:g} degrees of freedom"
     tails = Candidate("heavy-tails", text, fits.heavy_tailed(scored), is_corrected=True, least=LEAST_OF_TAILS)
     yield replace(tails, alike=CONSTANT_STD if constant else "")

@@ -281,13 +281,16 @@ def coefficients(features: Values, r: Values, freedom: float = NORMAL) -> Values
 
 
 def piecewise(scored: Scored, inside: Mask) -> Fit:
-    """Return the fit with a shift and a factor of its own in some rows, and none in the others."""
+    """Return the fit with a shift and a factor of its own in some rows, and none in the others; with any tails."""
     r, slope = scored.evaluate()
 
     def fit(train: Mask) -> Likely:
-        b, s = _location_scale(r[train & inside], NORMAL, shift=True, scale=True)
-        z, width = np.where(inside, (r - b) / s, r), np.where(inside, s, 1.0)
-        return Likely(log_density(z, NORMAL) - np.log(width) + slope, sc.ndtr(z))
+        found = []
+        for freedom in FREEDOMS:
+            b, s = _location_scale(r[train & inside], freedom, shift=True, scale=True)
+            z, width = np.where(inside, (r - b) / s, r), np.where(inside, s, 1.0)
+            found.append(Likely(log_density(z, freedom) - np.log(width) + slope, probability(z, freedom)))
+        return max(found, key=lambda each: float(each.log_density[train].sum()))
 
     return fit
 
