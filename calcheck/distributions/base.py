@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partialmethod
+from functools import cached_property, partial, partialmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -336,6 +336,57 @@ def _forward(owner: Any, part: str, name: str, *given: Any) -> Any:
 def forwarded(part: str, *names: str) -> tuple[Any, ...]:
     """Return methods that call those of the same names of an attribute."""
     return tuple(METHOD(_forward, part, name) for name in names)
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    return getattr(owner.base, name)
+
+
+def _refused(owner: Any, *_: Any) -> Any:
+    raise DataError(f"repeated {owner.display_name} distributions have no kernels and draws")
+
+
+def _tiled(owner: Any, name: str, *given: Any) -> Any:
+    found = getattr(owner.base, name)(*given)
+    if isinstance(found, tuple):
+        return tuple(np.tile(each, owner.count) for each in found)
+    return np.tile(found, owner.count)
+
+
+def _split(owner: Any, name: str, *at: Values) -> Any:
+    parts = [getattr(owner.base, name)(*each) for each in zip(*(np.split(y, owner.count) for y in at), strict=True)]
+    if isinstance(parts[0], tuple):
+        return tuple(map(np.concatenate, zip(*parts, strict=True)))
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Repeated(Predictive):
+    """The same n distributions several times, with what is known of them; for targets of several replicates."""
+
+    family: ClassVar[str] = "repeated"
+    base: Any
+    count: int
+
+    def __len__(self) -> int:
+        return len(self.base) * self.count
+
+    has_atoms, has_masses, shape_is_known, caveat, display_name, is_discrete = (
+        property(partial(_attribute, name=name))
+        for name in ("has_atoms", "has_masses", "shape_is_known", "caveat", "display_name", "is_discrete")
+    )
+    mean, std, spread, median, quantile, central_interval, interval_width, central_mass, support_interval = (
+        METHOD(_tiled, name)
+        for name in (
+            *("mean", "std", "spread", "median", "quantile", "central_interval", "interval_width", "central_mass"),
+            "support_interval",
+        )
+    )
+    cdf, cdf_left, cdf_limits, above, interval_mass, log_prob, crps, record = (
+        METHOD(_split, name)
+        for name in ("cdf", "cdf_left", "cdf_limits", "above", "interval_mass", "log_prob", "crps", "record")
+    )
+    sample = kernel_mean = kernel_norm = METHOD(_refused)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import comb
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions import special
-from calcheck.distributions.base import BLOCK_VALUES, NEGLIGIBLE, Block, Derived, Predictive
+from calcheck.distributions.base import BLOCK_VALUES, MAX_CACHED_VALUES, NEGLIGIBLE, Block, Derived, Predictive
 from calcheck.distributions.continuous import Continuous, LocationScale
 from calcheck.distributions.count_base import Counts
 from calcheck.distributions.row_random import Random
@@ -29,6 +29,11 @@ HERMITE_WEIGHTS = HERMITE_WEIGHTS / np.sqrt(2 * np.pi)
 LENGTH = 2.5  # Length of a panel, in standard deviations of noise
 MOST_PANELS = 16  # Most parts of a panel; where it needs more, the density is smooth at the scale of the noise
 MARGIN = 4.0  # Distance from such panels, in standard deviations of noise
+FAR = 11.5  # Normal score beyond which noise is negligible, even beside the smallest mass of a node
+CHUNK = 1 << 16  # Numbers that are computed together, which fit in the cache
+TABLES = (50, slice(4, -4), 1_000), (200, slice(None), 8_000)
+"""Numbers of sums over nodes after which tables cost less, their panels, and their size per row."""
+RARE = 0.05  # Share of rows up to which sums over nodes cost little
 MIDDLE = 0.5
 MAX_STEPS = 100  # Iterations for quantiles
 GROUP_AXES = 2  # Number of axes of parameters: rows and components
@@ -165,6 +170,53 @@ def _mean_distances(values: Values, mass: Values, scale: Values) -> Values:
     return np.asarray(np.sum(each, axis=0))
 
 
+def _mean_over(
+    values: Values,  # (b, k) or (1, k), increasing
+    mass: Values,  # (b, k) or (1, k)
+    y: Values,  # (b, 1)
+    noise: Values,  # (b, 1)
+    of: Callable[[Values], Values],
+    outside: tuple[float, float] | None,
+) -> Values:
+    """Return the means of a function of (y - v) / noise over values with probabilities, (b,)."""
+    if outside is not None and len(mass) == 1 < len(values):
+        away = np.maximum(np.maximum(values[:, :1] - y, y - values[:, -1:]), 0)
+        reach = np.hypot(away, FAR * noise)
+        start, stop = np.sum(values < y - reach, axis=1), np.sum(values <= y + reach, axis=1)
+        width = int((stop - start).max())
+        if 2 * width < values.shape[1]:
+            places = start[:, None] + np.arange(width)
+            near, before = places < stop[:, None], np.concatenate([[0.0], np.cumsum(mass[0])])
+            places = np.minimum(places, values.shape[1] - 1)
+            at = of((y - np.take_along_axis(values, places, 1)) / noise)
+            inner = np.sum(mass[0][places] * at, axis=1, where=near)
+            return np.asarray(inner + outside[1] * before[start] + outside[0] * (before[-1] - before[stop]))
+    return np.asarray(np.sum(mass * of((y - values) / noise), axis=1))
+
+
+def _densities_around(values: Values, mass: Values, y: Values, noise: Values) -> Values:
+    """Return densities at neighboring y (b, k) of normal noise (b, 1) around values (b, v) with probabilities."""
+    low, high = y.min(axis=1, keepdims=True), y.max(axis=1, keepdims=True)
+    away = np.maximum(np.maximum(values[:, :1] - low, high - values[:, -1:]), 0)
+    reach = np.hypot(away, FAR * noise)
+    start = np.sum(values < low - reach, axis=1)
+    width = np.sum(values <= high + reach, axis=1) - start
+    found, order = np.zeros(y.shape), np.argsort(width)
+    size = max(1, CHUNK // (y.shape[1] * max(int(width.max(initial=1)), 1)))
+    for some in (order[first : first + size] for first in range(0, len(order), size)):
+        places = start[some, None] + np.arange(width[some[-1]])
+        known, places = places < values.shape[1], np.minimum(places, values.shape[1] - 1)
+        inner = np.where(known, np.take_along_axis(mass[some], places, 1), 0)
+        near = np.take_along_axis(values[some], places, 1)[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = (y[some, :, None] - near) / noise[some, :, None]
+            z *= z
+        z *= -0.5
+        found[some] = (np.exp(z, out=z) @ inner[:, :, None])[:, :, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):  # without noise, all values are far from it
+        return np.asarray(found / (noise * np.sqrt(2 * np.pi)))
+
+
 def _half_mean_difference(predictive: Predictive) -> Values:
     """Return E|Y - Y'| / 2 for independent Y and Y', the integral of F (1 - F), (n,)."""
     nodes, weights = special.panels(predictive.edges())
@@ -262,18 +314,28 @@ class Noisy(Derived, Continuous):
         high = np.where(right < len(SCORES) - 1, edges[rows, right] - margin, np.inf)
         return low, high
 
-    def _sum(self, y: Values, of: Callable[[Values], Values], smooth: Callable[[Any, Values], Values]) -> Values:
-        """Return the mean of a function of (y - v) / noise over v; in smooth tails that of another, over the noise."""
+    def _sum(
+        self,
+        y: Values,
+        of: Callable[[Values], Values],
+        smooth: Callable[[Any, Values], Values],
+        outside: tuple[float, float] | None = None,
+    ) -> Values:
+        """Return the mean of a function of (y - v) / noise over v; in smooth tails that of another, over the noise.
+
+        The function may be constant far outside of 0. Rows in which y is NaN are not computed.
+        """
         low, high = self._resolved
         near = (y > low) & (y < high)
-        found = np.empty(len(self))
+        found = np.zeros(len(self))
         for rows, values, mass in self._blocks():
             inner = near[rows]
             some = rows[inner]
             if len(some):
-                at = (y[some, None] - (values if len(values) == 1 else values[inner])) / self.noise[some, None]
-                found[some] = np.sum(mass[inner] * of(at), axis=1)
-        far = np.flatnonzero(~near)
+                own = values if len(values) == 1 or inner.all() else values[inner]
+                shared = mass[:1] if mass.strides[0] == 0 else mass[inner]
+                found[some] = _mean_over(own, shared, y[some, None], self.noise[some, None], of, outside)
+        far = np.flatnonzero((y <= low) | (y >= high))
         if len(far):
             part, noise = self.base.take(far), self.noise[far]
             found[far] = sum(
@@ -282,21 +344,91 @@ class Noisy(Derived, Continuous):
             )
         return found
 
+    def _summed(self, name: str, y: Values) -> Values:
+        """Return one of the functions of a table by sums."""
+        match name:
+            case "cdf":
+                return self._sum(y, sc.ndtr, lambda part, at: part.cdf(at), (0.0, 1.0))
+            case "above":
+                return self._sum(y, lambda z: sc.ndtr(-z), lambda part, at: part.above(at), (1.0, 0.0))
+        low, high = self._resolved
+        near = (y > low) & (y < high)
+        if name == "density":
+            density = self._sum(
+                y,
+                lambda z: np.exp(-(z**2) / 2),
+                lambda part, at: np.exp(part.log_prob(at)) * np.sqrt(2 * np.pi),
+                (0.0, 0.0),
+            )
+            return np.asarray(density / (np.where(near, self.noise, 1.0) * np.sqrt(2 * np.pi)))
+        distance = self._sum(y, lambda z: mean_distance(z, np.ones(1)), lambda part, at: part.crps(at))
+        return np.where(near, self.noise * distance, distance if near.all() else distance + self._base_spread)
+
+    def take(self, rows: Indices | slice) -> Self:
+        """Return the distributions of the selected rows, with what their table has."""
+        taken, table = super().take(rows), vars(self).get("_table")
+        if table is not None:
+            vars(taken).update(_table=table.take(rows), _sums=vars(self)["_sums"])
+        return taken
+
+    def _at(self, name: str, y: Values) -> Values:
+        """Return one of the functions of a table; by sums where that does not have it."""
+        table: special.DistributionTable | None = vars(self).get("_table")
+        if table is None:
+            self._count_sum()
+            return self._summed(name, y)
+        found = table.at(name, y)
+        if (missing := np.isnan(found)).any():
+            if missing.mean() > RARE:
+                self._count_sum()
+            found[missing] = self._summed(name, np.where(missing, y, np.nan))[missing]
+        return found
+
+    def _count_sum(self) -> None:
+        """Make a table of inner panels after many sums over nodes, and one of all panels after more."""
+        known = vars(self)
+        known["_sums"] = sums = known.get("_sums", 0) + 1
+        for number, part, size in TABLES:
+            if sums == number and len(self) * size <= MAX_CACHED_VALUES:
+                edges = self.edges()[:, part]
+                names = ("cdf", "above", "distance")
+                of_edges = {each: special.columns(partial(self._summed, each), edges) for each in names}
+                table = special.DistributionTable.fit(edges, self._densities, of_edges)
+                known["_table"] = table if np.mean(table.parts > 0) > MIDDLE else None
+
+    def _densities(self, row: Indices, y: Values) -> Values:
+        """Return densities at neighboring values of some rows, (w, k)."""
+        low, high = (limit[row, None] for limit in self._resolved)
+        noise, found = self.noise[row, None], np.full(y.shape, np.nan)
+        for rows, values, mass in self._blocks():
+            place = np.full(len(self), -1)
+            place[rows] = np.arange(len(rows))
+            here = np.flatnonzero(place[row] >= 0)
+            for some in np.array_split(here, 1 + len(here) * values.shape[1] // CHUNK):
+                at = place[row[some]]
+                around = values[at % len(values)], mass[at]
+                found[some] = _densities_around(*around, y[some], noise[some])
+        far = (y <= low) | (y >= high)
+        if far.any():
+            which = np.flatnonzero(far.any(axis=1))
+            part = self.base.take(np.repeat(row[which], y.shape[1]))
+            near = y[which].reshape(-1), np.repeat(noise[which], y.shape[1])
+            nodes = zip(HERMITE, HERMITE_WEIGHTS, strict=True)
+            smooth = sum(weight * np.exp(part.log_prob(near[0] - near[1] * node)) for node, weight in nodes)
+            found[far] = np.reshape(smooth, (len(which), -1))[far[which]]
+        return found
+
     def cdf(self, y: Values) -> Values:
-        return np.clip(self._sum(y, sc.ndtr, lambda part, at: part.cdf(at)), 0, 1)
+        return np.clip(self._at("cdf", y), 0, 1)
 
     def above(self, y: Values) -> Values:
-        return np.clip(self._sum(y, lambda z: sc.ndtr(-z), lambda part, at: part.above(at)), 0, 1)
+        return np.clip(self._at("above", y), 0, 1)
 
     def log_prob(self, y: Values) -> Values:
-        low, high = self._resolved
-        scale = np.where((y > low) & (y < high), self.noise, 1.0) * np.sqrt(2 * np.pi)
-        density = self._sum(
-            y, lambda z: np.exp(-(z**2) / 2), lambda part, at: np.exp(part.log_prob(at)) * np.sqrt(2 * np.pi)
-        )
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(density / scale))
+            return np.asarray(np.log(self._at("density", y)))
 
+    @cached
     def quantile(self, p: float) -> Values:
         """Return the quantiles, by Newton's method and bisection."""
         edges = self.edges()
@@ -316,19 +448,11 @@ class Noisy(Derived, Continuous):
                 break
         return x
 
-    @cached
-    def central_interval(self, level: float) -> tuple[Values, Values]:
-        return super().central_interval(level)
-
     def sample(self, rng: Random, size: int) -> Values:
         return np.asarray(self.base.sample(rng, size) + self.noise[:, None] * rng.standard_normal((len(self), size)))
 
     def crps(self, y: Values) -> Values:
-        low, high = self._resolved
-        near = (y > low) & (y < high)
-        distance = self._sum(y, lambda z: mean_distance(z, np.ones(1)), lambda part, at: part.crps(at))
-        distance = np.where(near, self.noise * distance, distance if near.all() else distance + self._base_spread)
-        return np.asarray(distance - self._spread)
+        return np.asarray(self._at("distance", y) - self._spread)
 
     @cached_property
     def _spread(self) -> Values:

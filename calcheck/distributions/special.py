@@ -1,9 +1,11 @@
 """Special functions, moments and kernel means of distributions, and the numbers in their descriptions."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from math import comb, factorial
 from statistics import NormalDist
+from typing import Self
 
 import numpy as np
 
@@ -26,6 +28,14 @@ MIN_FULL, MAX_FULL = 1e3, 1e9  # Numbers in this range are written as whole numb
 REACH = 7.5  # Normal scores from -7.5 to 7.5 are integrated over
 SCORES = np.linspace(-REACH, REACH, 21)  # Normal scores between which distribution functions are smooth
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)  # Of each panel between scores
+DEGREE = 15  # Of the polynomials in tables of densities
+MOST_PARTS = 16  # Most parts of a panel with a polynomial each
+SERIES_ERROR = 1e-11  # Most of the last two terms of a Chebyshev series, relative to the least density
+INTEGRAL_ERROR = 1e-9  # Most relative difference of integrals of densities and sums over nodes
+CHEBYSHEV = np.polynomial.chebyshev.chebpts1(DEGREE + 1)
+TO_SERIES = np.linalg.inv(np.polynomial.chebyshev.chebvander(CHEBYSHEV, DEGREE)).T
+TO_POWERS = np.stack([np.pad(np.polynomial.chebyshev.cheb2poly(one), (0, DEGREE + 1))[: DEGREE + 1]
+                      for one in np.eye(DEGREE + 1)])  # fmt: skip
 
 
 def normal_cdf(z: Values | float) -> Values:
@@ -228,3 +238,102 @@ def panels(edges: Values) -> tuple[Values, Values]:
 def columns(of: Callable[[Values], Values], values: Values) -> Values:
     """Return a function of (n,) values for each column of (n, k) values."""
     return np.stack([of(column) for column in values.T], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class DistributionTable:
+    """Functions of n distributions as polynomials on equal parts of panels, where these are accurate."""
+
+    edges: Values  # (n, e), increasing, of panels
+    parts: Indices  # (n, e - 1), number of parts of each panel; 0 where polynomials are not accurate
+    first: Indices  # (n, e - 1), index of the first part of each panel
+    powers: Mapping[str, Values]  # Of each function, (d, p): coefficients of powers of places from -1 to 1 in each part
+
+    @classmethod
+    def fit(
+        cls,
+        edges: Values,
+        density: Callable[[Indices, Values], Values],  # At several values of some rows, (w, k)
+        of_edges: Mapping[str, Values],  # Values of ``cdf``, ``above`` and ``distance`` at the edges, (n, e) each
+    ) -> Self:
+        """Return the table of a density, its integrals from both sides, and the mean distance, E|Y - y|.
+
+        A panel is divided until polynomials have a relative error of about 1e-11.
+        """
+        width = np.diff(edges, axis=1)
+        parts, found = np.zeros(width.shape, np.intp), []
+        waiting, count = np.flatnonzero(width > 0), 1
+        while len(waiting) and count <= MOST_PARTS:
+            row, panel = np.divmod(waiting, width.shape[1])
+            step = width[row, panel] / count
+            places = np.arange(count)[:, None] + (1 + CHEBYSHEV) / 2
+            y = edges[row, panel, None, None] + step[:, None, None] * places
+            values = density(row, y.reshape(len(row), -1)).reshape(y.shape)
+            series = values @ TO_SERIES
+            good = np.abs(series[..., -2:]).sum(axis=2) <= SERIES_ERROR * values.min(axis=2)
+            good = good.all(axis=1) & (values > 0).all(axis=(1, 2))
+            parts.reshape(-1)[waiting[good]] = count
+            ends = {
+                name: np.stack([values[row[good], panel[good] + end] for end in (0, 1)])
+                for name, values in of_edges.items()
+            }
+            found.append((waiting[good], _integrals(series[good] @ TO_POWERS, step[good] / 2, ends)))
+            waiting, count = waiting[~good], 2 * count
+        first = (np.cumsum(parts) - parts.reshape(-1)).reshape(parts.shape)
+        total = int(parts.sum())
+        powers: dict[str, Values] = {}
+        for places, each in found:
+            at = np.add.outer(first.reshape(-1)[places], np.arange(each["cdf"].shape[1])).ravel()
+            for name, values in each.items():
+                flat: Values = np.moveaxis(values, 2, 0).reshape(values.shape[2], len(at))
+                powers.setdefault(name, np.zeros((len(flat), total)))[:, at] = flat
+        return cls(edges, parts, first, powers)
+
+    def take(self, rows: Indices | slice) -> Self:
+        """Return the table of the selected rows."""
+        return replace(self, edges=self.edges[rows], parts=self.parts[rows], first=self.first[rows])
+
+    def at(self, name: str, y: Values) -> Values:
+        """Return a function of the distributions at y, (n,); NaN where it is not in the table."""
+        panel = np.sum(self.edges <= y[:, None], axis=1) - 1
+        rows, found = np.arange(len(y)), np.full(len(y), np.nan)
+        inside = (panel >= 0) & (panel < self.parts.shape[1])
+        panel = np.where(inside, panel, 0)
+        parts = self.parts[rows, panel]
+        inside &= parts > 0
+        low = self.edges[rows, panel]
+        place = (y - low) / (self.edges[rows, panel + 1] - low) * parts
+        part = np.clip(np.floor(np.where(inside, place, 0)), 0, np.maximum(parts - 1, 0))
+        x = 2 * (place - part) - 1
+        part = np.where(inside, self.first[rows, panel] + part.astype(np.intp), 0)
+        powers = self.powers[name]
+        found = powers[-1][part]
+        for power in powers[-2::-1]:
+            found *= x
+            found += power[part]
+        return np.where(inside, found, np.nan)
+
+
+def _integrals(density: Values, half: Values, ends: Mapping[str, Values]) -> dict[str, Values]:
+    """Return coefficients of the functions in a table, given those of densities on parts (w, m, d) of panels (w,)."""
+    half = half[:, None, None]
+
+    def integral(of: Values) -> tuple[Values, Values, Values]:
+        """Return coefficients of integrals from the start of each part, and integrals before and over parts."""
+        powers = np.concatenate([np.zeros((*of.shape[:2], 1)), half * of / np.arange(1, of.shape[2] + 1)], axis=2)
+        signs = np.where(np.arange(powers.shape[2]) % 2, -1.0, 1.0)
+        powers[..., 0] = -powers @ signs
+        mass = powers.sum(axis=2)
+        return powers, np.cumsum(mass, axis=1) - mass, mass
+
+    cdf, before, mass = integral(density)
+    above = -cdf
+    above[..., 0] += ends["above"][1][:, None] + np.cumsum(mass[:, ::-1], axis=1)[:, ::-1]
+    cdf[..., 0] += ends["cdf"][0][:, None] + before
+    slope = 2 * cdf
+    slope[..., 0] -= 1
+    distance, before, change = integral(slope)
+    start, stop = ends["distance"]
+    agrees = np.abs(start + change.sum(axis=1) - stop) <= INTEGRAL_ERROR * stop  # not without a mean
+    distance[..., 0] += np.where(agrees, start, np.nan)[:, None] + before
+    return {"density": density, "cdf": cdf, "above": above, "distance": distance}

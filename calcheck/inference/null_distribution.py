@@ -17,6 +17,7 @@ from calcheck.core.cache import cached
 from calcheck.core.metric_info import FUNCTIONS_OF_MEANS
 from calcheck.dependence.clusters import FEWEST, Clusters, degrees_of_freedom, t_scales
 from calcheck.distributions import Predictive
+from calcheck.distributions.base import Repeated
 from calcheck.distributions.row_random import RowRandom, hash_order
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, NumericalError
@@ -253,10 +254,11 @@ def replicate_values(
 
 
 def _stacked(block: Sequence[Predictions], data: Predictions) -> Predictions | None:
-    """Return the rows of several replicates as one data set; None if there are not several, or not of normal rows."""
+    """Return the rows of several replicates as one data set; None if there are not several, or distributions vary."""
     predictive = data.distributions()
     is_usual = data.observation is None and data.targets().ndim == 1 and not isinstance(predictive, LazyPredictive)
-    if len(block) == 1 or not is_usual or predictive.normal() is None:
+    stated = predictive.n_draws, predictive.quantile_levels, predictive.interval_levels
+    if len(block) == 1 or not is_usual or any(each is not None for each in stated):
         return None
     every = _repeated(predictive, len(block))
     return Predictions(predictive=every).with_targets(np.concatenate([each.targets() for each in block]), every)
@@ -265,6 +267,8 @@ def _stacked(block: Sequence[Predictions], data: Predictions) -> Predictions | N
 @cached
 def _repeated(predictive: Predictive, count: int) -> Predictive:
     """Return the distributions ``count`` times."""
+    if predictive.normal() is None:
+        return Repeated(predictive, count)
     return predictive.take(np.tile(np.arange(len(predictive)), count))
 
 

@@ -7,12 +7,13 @@ from numpy.testing import assert_allclose
 from scipy.special import ndtri
 
 from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
-from calcheck.distributions.continuous import Laplace, StudentT
+from calcheck.distributions.base import Repeated
+from calcheck.distributions.continuous import Cauchy, Laplace, StudentT
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.mixture import Mixture, Noisy
 from calcheck.distributions.noise_clip_rounding import Clipped, Observation, Rounded
 from calcheck.distributions.positive import Gamma, LogNormal
-from calcheck.errors import ValuesError
+from calcheck.errors import DataError, ValuesError
 from tests.helpers.simulations import slow
 
 
@@ -125,6 +126,49 @@ def test_crps_of_noisy_distributions_are_integrals(noise):
         ends = sorted({-40, -8, loc - noise, loc, loc + noise, y, 8, 40})
         expected = mp.quad(lambda x, y=y: (of(x) - (x >= y)) ** 2, ends)
         assert_allclose(Noisy(family, one(noise)).crps(one(y)), float(expected), rtol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("name", ["laplace", "student-t", "lognormal", "gamma", "poisson"])
+def test_tables_of_noisy_distributions_have_the_values_of_sums_over_nodes(name, share):
+    rng = np.random.default_rng(0)
+    family = FAMILIES[name][0] if name in FAMILIES else Poisson(one(4.2))
+    rows = np.zeros(40, np.intp)
+    noisy = Noisy(family.take(rows), np.full(40, share * float(family.std()[0])))
+    y = np.append(family.quantile(0.5) + 9 * noisy.noise[:20] * rng.normal(size=20), noisy.sample(rng, 1)[20:, 0])
+    functions = [noisy.cdf, noisy.above, noisy.log_prob, noisy.crps]
+    by_sums = [of(y) for of in functions]
+    for _ in range(250):
+        noisy.cdf(y[::-1])
+    assert "_table" in vars(noisy)
+    for of, expected in zip(functions, by_sums, strict=True):
+        assert_allclose(of(y), expected, rtol=1e-9, atol=1e-13)
+    assert_allclose(noisy.take(rows[:3]).cdf(y[:3]), by_sums[0][:3], rtol=1e-9, atol=1e-13)
+
+
+def test_the_mean_distance_of_a_noisy_distribution_without_a_mean_is_in_no_table():
+    """It is infinite, so that sums over nodes are not integrals of the distribution function."""
+    noisy = Noisy(Cauchy(one(0.3), one(0.8)), one(0.4))
+    y = one(1.1)
+    expected = noisy.crps(y)
+    for _ in range(250):
+        noisy.cdf(y)
+    assert_allclose(noisy.crps(y), expected, rtol=1e-12)
+
+
+def test_repeated_distributions_have_the_values_of_the_rows_that_they_repeat():
+    rng = np.random.default_rng(0)
+    clipped = Clipped(Gaussian(rng.normal(size=5), rng.uniform(0.2, 3, 5)), np.full(5, -0.4), np.full(5, 1.3))
+    twice, taken = Repeated(clipped, 2), clipped.take(np.tile(np.arange(5), 2))
+    y = np.clip(rng.normal(size=10), -0.4, 1.3)
+    for name in ("cdf", "cdf_left", "above", "log_prob", "crps", "record"):
+        assert_allclose(getattr(twice, name)(y), getattr(taken, name)(y), rtol=1e-13)
+    for name in ("mean", "std", "median", "spread"):
+        assert_allclose(getattr(twice, name)(), getattr(taken, name)(), rtol=1e-13)
+    assert_allclose(twice.central_interval(0.9), taken.central_interval(0.9))
+    assert len(twice) == 10
+    with pytest.raises(DataError):
+        twice.sample(rng, 1)
 
 
 @pytest.mark.parametrize("noise", [(0.5, 0.5), (0.5, 0.01)])
