@@ -285,8 +285,9 @@ class DistributionTable:
         for places, each in found:
             at = np.add.outer(first.reshape(-1)[places], np.arange(each["cdf"].shape[1])).ravel()
             for name, values in each.items():
-                flat: Values = np.moveaxis(values, 2, 0).reshape(values.shape[2], len(at))
-                powers.setdefault(name, np.zeros((len(flat), total)))[:, at] = flat
+                place = powers.setdefault(name, np.zeros((len(values.T), total)))
+                for line, power in zip(place, values.T, strict=True):
+                    line[at] = power.T.ravel()
         return cls(edges, parts, first, powers)
 
     def take(self, rows: Indices | slice) -> Self:
