@@ -11,7 +11,13 @@ import typer
 from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 
 BEFORE_COMMAND = ("--config", "--no-config")
-SYNONYMS = {"--reference": ("--against",), "--new": ("--to", "--on")}  # Flags of other tools and commands
+SYNONYMS = {
+    "--reference": ("--against",),
+    "--new": ("--to", "--on"),
+    **dict.fromkeys(("--y", "--y-true", "--y_true"), ("--target",)),
+    **dict.fromkeys(("--y-pred", "--y_pred"), ("--mean",)),
+    **dict.fromkeys(("--y-std", "--y_std", "--sigma"), ("--std",)),
+}  # Flags of other tools and commands, and arguments in Python
 LISTS = frozenset(
     {
         *("--target", "--mean", "--std", "--var", "--log-std", "--log-var", "--samples", "--quantiles"),

@@ -275,7 +275,10 @@ def _require_outputs(
             raise OptionError(msg)
         for name in OF_ONE_FILE:
             if given.get(name):
-                raise OptionError(f"{flag_of(name)} is for one model: pass one FILE, got {len(files)}")
+                msg = f"{flag_of(name)} is for one model: pass one FILE, got {len(files)}"
+                if name == "on":
+                    msg += f". To compare models there: calcheck compare {shlex.join([*files, '--on', given[name]])}"
+                raise OptionError(msg)
     reads = [name for source in sources for name in source.reads()] if sources else files
     pointwise = build(study_options.PointwiseOptions, given).pointwise
     plot = build(study_options.PlotOptions, given).plot

@@ -303,9 +303,10 @@ def likely_options(names: Sequence[str], known: Mapping[str, str]) -> dict[str, 
             likely = [name for name, own in words.items() if stem and own == stem]
         if role not in found and len(likely) == 1:
             found[role] = likely[0]
-    if "target" not in found and len(rest := [name for name in names if name not in found.values()]) == 1:
-        found["target"] = rest[0]
-    is_clear = {"target", "mean", "std"} <= set(found)
+    missing = {"target", "mean", "std"} - set(found)
+    if missing in ({"target"}, {"mean"}) and len(rest := [name for name in names if name not in found.values()]) == 1:
+        found[missing.pop()] = rest[0]
+    is_clear = not missing
     return {role: found[role] for role in ("target", "mean", "std") if role not in known} if is_clear else {}
 
 

@@ -420,6 +420,7 @@ def test_means_and_standard_deviations_are_found_by_other_names(tmp_path, names)
         (("hba1c", "predicted_hba1c", "sd"), "--target 'hba1c' --mean 'predicted_hba1c'"),
         (("Weight", "PredictedWeight", "WeightSD"), "--target 'Weight' --mean 'PredictedWeight' --std 'WeightSD'"),
         (("sales", "p10", "p90"), "--target 'sales'"),
+        (("y", "model_output", "std"), "--mean 'model_output'"),
         (("load", "output", "sigma_1"), None),  # no word says which of two is the target
     ],
     ids=str,

@@ -260,6 +260,11 @@ def test_check_has_the_other_outputs_of_evaluate(calcheck, preds, tmp_path):
     assert "is for one model: pass one FILE, got 2" in calcheck(*arguments, preds, "--pointwise", rows).refused()
 
 
+def test_two_models_on_new_inputs_lead_to_the_command_that_compares(calcheck, preds):
+    message = calcheck("report", preds, preds, "--on", preds).refused()
+    assert message.endswith(f"got 2. To compare models there: calcheck compare {preds} {preds} --on {preds}\n")
+
+
 def test_states_are_checked_and_have_a_page(calcheck, page, preds, tmp_path):
     state = tmp_path / "a.state"
     assert calcheck("evaluate", preds, "--metrics", "zms", "--save-state", state).code == 0
