@@ -383,7 +383,8 @@ def terms(conclusion: Answered) -> str:
     if conclusion.rows_needed is None:
         is_unknown = not outputs and any(each.value is None for each in undecided)
         is_open = any(each.value is not None and each.high is None for each in undecided)
-        why = "which has no upper limit" if is_open else f"the estimate is not well within {tolerance}"
+        many = f"and more rows may not show it, as the estimate is not well within {tolerance}"
+        why = "which has no upper limit" if is_open else many
         why = "which could not be tested" if is_unknown else why
         return f"{found}, {why}" if topics else ""
     unit = 10 ** max(len(str(conclusion.rows_needed)) - DIGITS, 0)
@@ -480,9 +481,10 @@ def describe_overall(overall: Overall, report: Report, *, brief: bool = False) -
     """Return the overall verdict in a sentence; unless ``brief``, with the failures that remain if adjusted."""
     results, confidence = report.results, report.settings["confidence"]
     verdict: str = "no verdict" if overall.verdict == "none" else overall.verdict
-    if brief and verdict == "fail" and report.conclusion is not None and report.conclusion.answer == "yes":
+    if brief and verdict == "fail" and report.conclusion is not None and report.conclusion.answer != "no":
         beyond = "at-level" in report.conclusion.qualifiers
         verdict = "differ, but not in what decides" if beyond else "differ too little for a NO"
+        verdict = "differ, size not shown" if report.conclusion.answer == "not-shown" else verdict
     text = f"{len(overall.metrics)} metrics together: {verdict}"
     if "dependence_noticed" in report.settings:
         return text

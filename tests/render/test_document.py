@@ -407,11 +407,16 @@ def test_the_rows_that_would_show_it_are_rounded_up(needed, shown):
 
 
 @pytest.mark.parametrize(
-    ("qualifiers", "shown"), [((), "differ too little for a NO"), (("at-level",), "differ, but not in what decides")]
+    ("answer", "qualifiers", "shown"),
+    [
+        ("yes", (), "differ too little for a NO"),
+        ("yes", ("at-level",), "differ, but not in what decides"),
+        ("not-shown", (), "differ, size not shown"),
+    ],
 )
-def test_differences_beyond_the_tolerance_are_not_called_little(qualifiers, shown):
+def test_differences_beyond_the_tolerance_are_not_called_little(answer, qualifiers, shown):
     """A yes at one level says nothing of how much the others differ."""
-    answer = Conclusion(answer="yes", effects=(), tolerance=0.2, level=0.9, qualifiers=qualifiers)
+    answer = Conclusion(answer=answer, effects=(), tolerance=0.2, level=0.9, qualifiers=qualifiers)
     read = Input(files=(), n=60, dropped=0, predictive="gaussian", columns={})
     report = Report(calcheck="1", input=read, settings={"confidence": 0.95}, results=(), conclusion=answer)
     overall = Overall(
