@@ -42,11 +42,12 @@ def require_other_rows(fitted: Predictions, others: Predictions) -> None:
     count = int(shared.sum())
     by_chance = not with_keys and others.distributions().is_discrete
     if count > (BY_CHANCE * len(second) if by_chance else 0):
-        row = int(others.row_numbers()[int(np.argmax(_hashes(others, with_keys=with_keys) == second[shared][0]))])
+        place = int(np.argmax(np.isin(_hashes(others, with_keys=with_keys), second[shared])))
         how = "key and target" if with_keys else "target and prediction"
         raise DataError(
             f"{count:,} rows are also among those to which the correction is fitted (the same {how}; the first is row"
-            f" {row:,}). Judge it on other rows"
+            f" {int(others.row_numbers()[place]):,}). Judge it on other rows, or leave out --to: then each row is"
+            " corrected by what the others teach"
         )
 
 

@@ -482,9 +482,9 @@ def describe_overall(overall: Overall, report: Report, *, brief: bool = False) -
     results, confidence = report.results, report.settings["confidence"]
     verdict: str = "no verdict" if overall.verdict == "none" else overall.verdict
     if brief and verdict == "fail" and report.conclusion is not None and report.conclusion.answer != "no":
-        beyond = "at-level" in report.conclusion.qualifiers
+        beyond, is_shown = "at-level" in report.conclusion.qualifiers, report.conclusion.answer == "yes"
         verdict = "differ, but not in what decides" if beyond else "differ too little for a NO"
-        verdict = "differ, size not shown" if report.conclusion.answer == "not-shown" else verdict
+        verdict = verdict if is_shown else "differ, size not shown"
     text = f"{len(overall.metrics)} metrics together: {verdict}"
     if "dependence_noticed" in report.settings:
         return text
@@ -515,7 +515,7 @@ def gates_table(gates: Sequence[Gate]) -> Table:
     """Return a table with one line per rule."""
     columns = (Column("rule"), Column("outcome"), Column("found"))
     rows = [
-        (Cell(gate.rule), Cell(words.outcome(gate), OUTCOMES[words.outcome(gate)]), Cell(gate.message))
+        (Cell(words.condition(gate)), Cell(words.outcome(gate), OUTCOMES[words.outcome(gate)]), Cell(gate.message))
         for gate in gates
     ]
     return Table(columns, tuple(rows))

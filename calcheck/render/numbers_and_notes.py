@@ -114,6 +114,11 @@ def outcome(gate: Gate) -> str:
     return "violated" if gate.level == "fail" else "warned"
 
 
+def condition(gate: Gate) -> str:
+    """Return a rule: a comparison with a baseline as what must hold, another as what must not."""
+    return gate.rule if "is not worse" in gate.rule else f"{gate.level}s if {gate.rule}"
+
+
 def headline(report: Report) -> str:
     """Return the outcome of all rules in one line."""
     counts = {

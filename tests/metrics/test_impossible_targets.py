@@ -209,8 +209,8 @@ def test_an_impossible_target_is_infinite_evidence_from_its_time_on(impossible, 
     assert (path == sys.float_info.max).tolist() == ([False] * 4 + [True] * 6 if impossible else [False] * 10)
     if impossible:
         assert found["alarm_time"] == found["fault_start"] == found["fault_end"] == "4"
-        assert "now it is ∞" in report.conclusion.effects[0].text
-        assert report.conclusion.effects[1].text.startswith("at 1 time (4), targets have probability 0")
+        assert "now it is ∞" in report.conclusion.effects[1].text
+        assert report.conclusion.effects[0].text.startswith("at 1 time (4), targets have probability 0")
 
 
 def test_distributions_without_a_density_have_no_known_impossible_targets():

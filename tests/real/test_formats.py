@@ -39,7 +39,7 @@ FILES = {
         -1.0200059482176247,
     ),
     "formats/catboost_rmsewithuncertainty_mean_var.csv": (
-        {"var": "var"},
+        {},
         108,
         "gaussian",
         4.41,
@@ -174,7 +174,6 @@ FILES = {
 REFUSED = {
     "formats/arviz_xarray_long_head.csv": ({}, "52 of 108 units lack some of the 19 draws"),
     "formats/autogluon_tabular_quantile_floatcols.parquet": ({}, "must not cross, but those of 5 of 5 rows do"),
-    "formats/catboost_rmsewithuncertainty_mean_var.csv": ({}, "'var' may be a variance or a standard deviation"),
     "formats/emb_numpy_repr_truncated.csv": ({}, "values were lost"),
     "formats/ngboost_normal_loc_scale.csv": ({}, "Pass --dist"),
     "formats/skpro_pred_var.csv": ({}, "no columns were recognized as predictions"),

@@ -91,7 +91,7 @@ def test_a_quarter_of_shared_rows_is_refused_unless_targets_are_counts():
     """Equal counts with equal predictions occur by chance, up to half of the rows; equal numbers do not."""
     rng = np.random.default_rng(3)
     fitted, others = rows_of(rng.normal(size=12)), rng.normal(size=9)
-    with pytest.raises(DataError, match=r"3 rows are also among those .* the first is row (9|10|11)\)"):
+    with pytest.raises(DataError, match=r"3 rows are also among those .* the first is row 9\)"):
         require_other_rows(fitted, rows_of(np.append(others, fitted.y[:3])))
     require_other_rows(fitted, rows_of(others))
 

@@ -110,7 +110,7 @@ def test_rules_that_cannot_be_judged_are_errors_of_their_own_in_every_format():
     assert shown("markdown", report).startswith("### calcheck: 1 of 2 rules cannot be judged, none violated\n")
     both = report_of(VIOLATED, UNJUDGED, WARNED)
     assert "1 of 3 rules violated, 1 with a warning, 1 cannot be judged\n" in shown("markdown", both)
-    assert "| mae.verdict == fail | not judged | mae.verdict is none |" in shown("markdown", both)
+    assert "| fails if mae.verdict == fail | not judged | mae.verdict is none |" in shown("markdown", both)
     assert [line["verdict"] for line in csv.DictReader(io.StringIO(shown("csv", report)))][1:] == [
         "passed",
         "not judged",
@@ -157,11 +157,11 @@ def test_markdown_begins_with_the_outcome_of_the_rules():
         "",
         "| rule | outcome | found |",
         "| --- | --- | --- |",
-        "| zms &gt; 2 | passed | zms is 1 |",
-        "| zms &gt; 0.5 | violated | zms is 1 |",
-        "| rce &gt; 1 | violated | rce is null (why) |",
-        "| zms &gt; 0.1 | warned | zms is 1 |",
-        "| ece &gt; 1 | warned | ece is null |",
+        "| fails if zms &gt; 2 | passed | zms is 1 |",
+        "| fails if zms &gt; 0.5 | violated | zms is 1 |",
+        "| fails if rce &gt; 1 | violated | rce is null (why) |",
+        "| warns if zms &gt; 0.1 | warned | zms is 1 |",
+        "| warns if ece &gt; 1 | warned | ece is null |",
         "",
         "| metric | value | interval | expected | ζ | p | verdict |",
         "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
@@ -176,7 +176,7 @@ def test_markdown_begins_with_the_outcome_of_the_rules():
 def test_the_table_has_rules_before_results():
     lines = shown("table", report_of(*ALL)).splitlines()
     assert lines[2].split() == ["rule", "outcome", "found"]
-    assert [line.split("  ")[0] for line in lines[4:9]] == [gate.rule for gate in ALL]
+    assert [line.split("  ")[0] for line in lines[4:9]] == [f"{gate.level}s if {gate.rule}" for gate in ALL]
     assert lines[10].split() == ["metric", "value", "interval", "expected", "ζ", "p", "verdict"]
 
 
