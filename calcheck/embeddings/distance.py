@@ -63,7 +63,7 @@ def distances(
 
     def regressed(outputs: Values, lambda_: float, trials: int = 1) -> Iterator[Values]:
         """Yield blocks (b, c) of the regression of outputs (n, c) at the points."""
-        regression = ridge.solve(outputs, lambda_, measure_dof=not done)
+        regression = ridge.solve(outputs, lambda_, measure_dof=not done, subtracted=apart)
         done.append(regression)
         sizes.append(float(np.sqrt(np.sum(outputs**2) / (len(outputs) * trials))))
         if points is None:

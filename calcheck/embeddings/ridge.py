@@ -109,9 +109,14 @@ class KernelRidge:
         """Whether the Gram matrix is cached in memory; otherwise it is recomputed at every use."""
         return self.gram.kept or self.solver == "cholesky"
 
-    def solve(self, outputs: Values, lambda_: float, *, measure_dof: bool = True) -> Regression:
-        """Return the regression of outputs (n, c); iterations have a preconditioner if it is estimated to pay off."""
-        turns = self._directions_of(outputs)
+    def solve(
+        self, outputs: Values, lambda_: float, *, measure_dof: bool = True, subtracted: bool = False
+    ) -> Regression:
+        """Return the regression of outputs (n, c); iterations have a preconditioner if it is estimated to pay off.
+
+        If the regression is subtracted from another, what principal directions lose does not cancel: less is lost.
+        """
+        turns = self._directions_of(outputs, subtracted=subtracted)
         rhs = self.backend.asarray(outputs if turns is None else outputs @ turns)
         dof = NO_DOF
         if self.solver == "cholesky":
@@ -133,11 +138,14 @@ class KernelRidge:
         found = solution.coefficients if turns is None else solution.coefficients @ self.backend.asarray(turns.T)
         return Regression(found, solution.iterations, residual, dof, solution.preconditioner)
 
-    def _directions_of(self, outputs: Values) -> Values | None:
+    def _directions_of(self, outputs: Values, *, subtracted: bool) -> Values | None:
         """Return the principal directions of outputs (n, c), (c, q), if iterations cost much less along them."""
         if self.solver == "cholesky" or outputs.dtype != np.float64 or len(outputs) < outputs.shape[1]:
             return None
         turns = truncated_eigenbasis(outputs.T @ outputs, NO_LOSS)[1]
+        if subtracted:
+            rest = outputs - outputs @ turns @ turns.T
+            turns = np.linalg.qr(np.hstack([turns, truncated_eigenbasis(rest.T @ rest)[1]]))[0]
         return turns if 0 < 2 * turns.shape[1] <= outputs.shape[1] else None
 
     def plan(self, lambdas: int, solves: int) -> None:

@@ -39,7 +39,7 @@ class TwoSamples:
     ) -> tuple[Distances, tuple[Dof, Dof]]:
         """Return the distances between the two embeddings. Shapes: outputs (n, r) each, points (m, d)."""
         fits = zip(self.ridges, outputs, lambdas, strict=True)
-        own, other = (ridge.solve(psi, lambda_) for ridge, psi, lambda_ in fits)
+        own, other = (ridge.solve(psi, lambda_, subtracted=True) for ridge, psi, lambda_ in fits)
         pairs = zip(self.ridges, (own.coefficients, other.coefficients), strict=True)
         first, second = (np.concatenate(list(ridge.predict(points, each))) for ridge, each in pairs)
         found = Distances(

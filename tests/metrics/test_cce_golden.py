@@ -246,3 +246,13 @@ def test_thousands_of_rows_have_the_same_cce_with_every_solver():
         assert_allclose(cce(x, y, predictive, solver="cg", run=run), expected, rtol=0, atol=1e-9)
     single = cce(x, y, predictive, run=Run(precision="float32"))
     assert_allclose(single.mean(), expected.mean(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("shift", [0, 12])
+def test_separate_regressions_along_principal_directions_equal_the_exact_solution(shift):
+    """Wide predictions have 220 features, of which targets need 25: each regression has directions of its own."""
+    rng = np.random.default_rng(5)
+    x, y, predictive = gaussian_case(rng, 400, 1)
+    model = Gaussian(predictive.loc + shift, 5 * predictive.scale)
+    expected, found = (cce(x, y, model, solver=solver, lambda_model=0.003) for solver in ("cholesky", "cg"))
+    assert_allclose(found, expected, rtol=0, atol=1e-11)
