@@ -59,7 +59,8 @@ def distances(
 ) -> Distances:
     """Return the distances between the embeddings of data and model by trial; one regression if lambdas are equal."""
     done: list[kernel_ridge.Regression] = []
-    values, sizes, apart_by = [], [], []
+    values, apart_by = [], []
+    sizes: list[float] = []
 
     def regressed(outputs: Values, lambda_: float, trials: int = 1) -> Iterator[Values]:
         """Yield blocks (b, c) of the regression of outputs (n, c) at the points."""

@@ -13,13 +13,13 @@ from calcheck.core import la
 from calcheck.distributions.row_random import bottom_k, mix, occurrences
 from calcheck.embeddings import nystroem
 from calcheck.embeddings.distance import few_dof, kish
-from calcheck.embeddings.rbf import FeatureError
+from calcheck.embeddings.rbf import FeatureError, spanning_points
 from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import Message, NumericalError
 from calcheck.execution.run import Limits, RandomStream, Run, hash_key, reduce_batches
 from calcheck.kernels import LandmarkSampling
 from calcheck.kernels.bandwidths import OVERFLOW_MESSAGE
-from calcheck.kernels.kernel_functions import Kernel
+from calcheck.kernels.kernel_functions import Kernel, Rbf
 from calcheck.linalg.gram import first_sufficient
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.typing import Floats, Indices, Values
@@ -27,6 +27,7 @@ from calcheck.typing import Floats, Indices, Values
 REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
 REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %
 SQUARE_ARRAYS = 8  # Number of (M, M) arrays in memory for the system of M landmarks
+SPANNING = 128  # Maximum landmarks that represent all inputs exactly
 NARROW = 0.1  # Error, relative to the width of the null distribution, that cannot change the verdict
 BLOCK_ROWS = 4096  # Inputs per block
 ROUNDING = 1e-10  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
@@ -84,12 +85,20 @@ class NystroemEmbedding:
         outputs = nystroem.RegressionTargets(features, *directions, self.replicates, self.run.quiet())
         x = self._scaled(sample)
 
-        def fit(count: int) -> tuple[nystroem.Landmarks, nystroem.NystroemNorms]:
-            landmarks = self._landmarks(x, count, self.run.limits.n_validation(len(rows), count), lambda_, len(rows))
+        def measured_on(landmarks: nystroem.Landmarks) -> tuple[nystroem.Landmarks, nystroem.NystroemNorms]:
             return landmarks, self._measured(self.rows(), landmarks, outputs, lambda_)
 
-        counts = self._counts(pilot, replace(outputs, replicates=0), lambda_, len(rows))
-        landmarks, measured = first_sufficient(map(fit, counts), lambda found: self.options.is_accurate(found[1]))
+        def fit(count: int) -> tuple[nystroem.Landmarks, nystroem.NystroemNorms]:
+            validated = self.run.limits.n_validation(len(rows), count)
+            return measured_on(
+                self._landmarks(x, self._landmark_inputs(x, count, lambda_), validated, lambda_, len(rows))
+            )
+
+        if (spanning := self._spanning(rows)) is not None:  # nothing is left to validate
+            landmarks, measured = measured_on(self._landmarks(x, spanning, len(spanning), lambda_, len(rows)))
+        else:
+            counts = self._counts(pilot, replace(outputs, replicates=0), lambda_, len(rows))
+            landmarks, measured = first_sufficient(map(fit, counts), lambda found: self.options.is_accurate(found[1]))
         found = NystroemFit(self, measured, landmarks, places, outputs.groups, self._bounds(pilot))
         self.factorized[lambda_] = found
         return found
@@ -137,11 +146,19 @@ class NystroemEmbedding:
             ],
         )
 
-    def _landmarks(self, x: Floats, count: int, n_validated: int, lambda_: float, n: int) -> nystroem.Landmarks:
+    def _landmarks(self, x: Floats, landmarks: Floats, n_validated: int, lambda_: float, n: int) -> nystroem.Landmarks:
         """Return landmarks and validation inputs sampled from the evaluated inputs (E, d), a sample of n rows."""
-        landmarks = self._landmark_inputs(x, count, lambda_)
         chosen, weights = weighted_leverage_sample(self.settings.kernel, x, landmarks, n_validated, lambda_, self.run)
         return nystroem.Landmarks(landmarks, x, x[chosen], weights * (n / len(x)), n)
+
+    def _spanning(self, rows: Predictions) -> Floats | None:
+        """Return landmarks that represent all inputs exactly, for an RBF kernel of one input; None if they are many."""
+        kernel, given = self.settings.kernel, self.options.count is not None
+        if given or not isinstance(kernel, Rbf) or not isinstance(rows.x, np.ndarray) or rows.width != 1:
+            return None
+        x = self._scaled(rows)
+        found = spanning_points(x[:, 0].astype(np.float64), kernel.gamma, SPANNING)
+        return None if found is None else found.astype(x.dtype)
 
     def _landmark_inputs(self, x: Floats, count: int, lambda_: float) -> Floats:
         if self.options.by == "leverage":
@@ -180,7 +197,8 @@ class NystroemEmbedding:
         limit = min(largest, len(x))
 
         def is_accurate(count: int) -> bool:
-            landmarks = self._landmarks(x, count, max(self.run.limits.validation_rows, count), lambda_, len(x))
+            validated = max(self.run.limits.validation_rows, count)
+            landmarks = self._landmarks(x, self._landmark_inputs(x, count, lambda_), validated, lambda_, len(x))
             return self.options.is_accurate(self._measured(InMemory(pilot), landmarks, outputs, lambda_))
 
         doublings = (self.run.limits.min_landmarks << power for power in itertools.count())

@@ -19,7 +19,7 @@ from calcheck.predictions import InMemory, Predictions
 from tests.helpers.naive import cce_squared, input_kernel
 from tests.helpers.naive_nystroem import corrections, differences_gaussian, error_of_mean, left_over
 from tests.helpers.naive_nystroem import nystroem_embedding as naive
-from tests.helpers.shorthand import gaussian_case
+from tests.helpers.shorthand import cce, gaussian_case
 from tests.helpers.simulations import band, sets, slow
 
 PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "solver": "nystroem"}
@@ -163,6 +163,23 @@ def test_landmarks_that_span_all_directions_are_exact(options):
     assert abs(found.details["solver"]["error"]) < 1e-9
     assert_allclose(found.details["dof"], exact.details["dof"], rtol=1e-5)
     assert found.details["quantiles"] == pytest.approx(exact.details["quantiles"], rel=1e-7)
+
+
+@pytest.mark.parametrize("ridge", [0.1, 1e-3])
+@pytest.mark.parametrize("shape", ["normal", "lognormal", "t"])
+def test_few_landmarks_are_exact_for_one_input(shape, ridge):
+    """Half of the rows are evaluated; landmarks represent the others too, also those far from all rows."""
+    rng = np.random.default_rng(3)
+    draws = {"normal": rng.normal, "lognormal": rng.lognormal, "t": lambda size: rng.standard_t(3, size)}
+    x = draws[shape](size=(500, 1))
+    mean, std = np.cos(x[:, 0]), np.full(500, 0.4)
+    rows = Predictions(y=np.sin(x[:, 0]) + std * rng.normal(size=500), predictive=Gaussian(mean, std), x=x)
+    some = Limits(full_validation_rows=0, validation_rows=60, evaluated_rows=250, pilot_rows=100, min_landmarks=4)
+    found = embedded(rows, replace(QUICK, limits=some), lambda_=ridge)
+    exact = cce(x, rows.y, rows.predictive, lambda_=ridge, **{**PLAIN, "solver": "cholesky"})
+    assert len(found.landmarks.landmarks) <= 128
+    assert_allclose(found.at_all_rows(), exact, rtol=0, atol=1e-10)
+    assert abs(found.measured.corrections[0]) < 1e-11
 
 
 @pytest.mark.parametrize("ridge", [0.1, 1e-4, 1e-6])
