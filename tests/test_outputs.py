@@ -98,7 +98,7 @@ def test_a_correlation_that_is_predicted_as_0_is_wrong_and_each_target_is_right(
         assert dependence.value < 0.65
     else:
         assert dependence.low <= np.sqrt(0.2) <= dependence.high  # of the difference
-    assert re.match(r"y_1 and y_2 have a correlation of 0\.[678]\d, predicted -?0\.0\d:", dependence.text)
+    assert re.match(r"errors of y_1 and y_2 have a correlation of 0\.[678]\d, predicted -?0\.0\d:", dependence.text)
 
 
 @pytest.mark.parametrize(("kind", "correlation"), KINDS.items())
@@ -199,7 +199,7 @@ def test_the_answer_has_a_line_for_each_target_and_the_report_a_table(calcheck, 
     assert "NO: y_2\n" in shown
     assert "y_1          " in shown
     assert "y_2          NO: too narrow, ×1." in shown
-    assert "correlation  y_1 and y_2 have a correlation of" in shown
+    assert "correlation  errors of y_1 and y_2 have a correlation of" in shown
     assert " ".join(shown.replace("\\", "").split()).count(f"test calcheck evaluate {file} --only y_2") == 1
     table = calcheck("evaluate", file, "--metrics", "zms,bias", "--table").out
     assert len(re.findall("^zms ", table, re.MULTILINE)) == 2
@@ -380,7 +380,7 @@ def test_corrections_of_all_targets_are_written_to_one_file_and_the_report_has_t
     val, test, out, kept = (tmp_path / name for name in ("val.csv", "test.csv", f"out{suffix}", "map.json"))
     options = STUDIES["recalibrate"]
     ended = calcheck("recalibrate", val, *options, "--to", test, "-o", out, "--export", kept)
-    assert "correlation  y_1 and y_2 have a correlation of" in ended.out
+    assert "correlation  errors of y_1 and y_2 have a correlation of" in ended.out
     mended = library.read(out).predictions().distributions()
     for place, target in enumerate(("y_1", "y_2")):
         own = library.recalibrate(str(val), "scale", folds=2, metrics="zms", only=target, replicates=0).map

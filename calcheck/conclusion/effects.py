@@ -350,7 +350,9 @@ def bias_text(found: Estimate) -> str:
 
 def correlation_text(targets: Sequence[str], side: str, factor: Estimate, observed: float, predicted: float) -> str:
     """Return the sentence about how two targets vary together, given the factor of their ``side``."""
-    told = f"{' and '.join(targets)} have a correlation of {_signed(observed)}, predicted {_signed(predicted)}"
+    told = (
+        f"errors of {' and '.join(targets)} have a correlation of {_signed(observed)}, predicted {_signed(predicted)}"
+    )
     intervals = f"{told}: intervals of their standardized {side}"
     if factor.low < 1 < factor.high:
         return f"{intervals} are right within {_relative(max(1 / factor.low, factor.high))}"

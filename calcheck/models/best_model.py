@@ -10,22 +10,39 @@ from calcheck.reports.conclusion import BestModel, OtherModel
 SCORES = ("crps", "nll", "wis", "interval-score", "pinball", "mae", "rmse")
 """Scores that decide which model is best, the first of them that is known."""
 SIGNED = ("nll",)  # Scores that can be negative, of which no percentages are stated
+MOST_PAIRED = 5  # Largest number of models of which the others are compared with each other, too
 MOST_NAMED = 3  # Number of models that the sentence names, of those with and those without a significant difference
 
 
 def best_model(
     metric: str, scores: Mapping[str, float], differences: Callable[[Sequence[str]], list[Result]], confidence: float
 ) -> BestModel | None:
-    """Return the model with the smallest score, and ``differences`` of others from it; None if all are equal."""
+    """Return the model with the smallest score, and ``differences`` of others from it; None if all are equal.
+
+    ``differences`` are those of all models of a sequence from the first. Of few models, all pairs are compared.
+    """
     ordered = sorted(scores, key=scores.__getitem__)
     if len(ordered) < 2 or scores[ordered[0]] == scores[ordered[-1]]:  # noqa: PLR2004 - a comparison needs two
         return None
-    found = {str(each.slice["model"]): each for each in differences(ordered)}
-    known = {name: each.p_value for name, each in found.items() if each.p_value is not None}
     pairs = len(ordered) * (len(ordered) - 1) // 2  # The data choose the best model
-    adjusted = dict(zip(known, holm(list(known.values()), pairs), strict=True))
-    others = tuple(_other(each, scores[name], adjusted.get(name), metric, confidence) for name, each in found.items())
-    return BestModel(metric=metric, model=ordered[0], others=others, text=_sentence(metric, ordered[0], others))
+
+    def others_than(order: Sequence[str]) -> tuple[OtherModel, ...]:
+        found = {str(each.slice["model"]): each for each in differences(order)}
+        known = {name: each.p_value for name, each in found.items() if each.p_value is not None}
+        adjusted = dict(zip(known, holm(list(known.values()), pairs), strict=True))
+        return tuple(_other(each, scores[name], adjusted.get(name), metric, confidence) for name, each in found.items())
+
+    others, alike = others_than(ordered), []
+    for place, name in enumerate(ordered[1:-1] if len(ordered) <= MOST_PAIRED else (), 1):
+        alike += [(name, each.model) for each in others_than(ordered[place:]) if not each.significant]
+    text = "; ".join([_sentence(metric, ordered[0], others), *_alike(alike)])
+    return BestModel(metric=metric, model=ordered[0], others=others, alike=tuple(alike), text=text)
+
+
+def _alike(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Return which other models are not shown to differ."""
+    named = ", ".join(f"{better} and {worse}" for better, worse in pairs)
+    return [f"not shown to differ: {named}"] if pairs else []
 
 
 def _other(result: Result, score: float, p_value: float | None, metric: str, confidence: float) -> OtherModel:

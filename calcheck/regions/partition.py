@@ -198,8 +198,9 @@ class Partition(Groups):
     def divided(self, run: tuple[int, int], scores: Values, searched: Indices | slice, least: int) -> Partition | None:
         """Return the rows in two or three bins, cut where scores (m,) of the searched rows change most.
 
-        The cuts are those of a run, each moved within the two bins at it, or by up to a tenth of the rows, in turns;
-        None without any. At least so many searched rows are in the run, and outside of it.
+        The cuts are those of a run, each moved within the two bins at it, or by up to a tenth of the rows, in turns,
+        but not beyond the other, and scores keep their side. None without any. At least so many searched rows are in
+        the run, and outside of it.
         """
         (first, last), n = run, len(scores)
         if self.values is None or (first, last) == (0, len(self.cuts)):
@@ -209,11 +210,13 @@ class Partition(Groups):
         ordered, sums = values[order], np.append(0.0, np.cumsum(scores[order] - scores.mean()))
         below = np.append(0, np.cumsum(np.bincount(self.label[searched], minlength=len(self.bins))))  # Rows, of bins
         ends, moved = [int(below[first]), int(below[last + 1])], {}
+        sign = np.sign(sums[ends[1]] - sums[ends[0]])
         between = np.flatnonzero(ordered[:-1] < ordered[1:]) + 1
         for end, bin_ in enumerate((first, last + 1)):
             if 0 < bin_ < len(self.bins):
                 start, reach = below[bin_], n // REACH
                 low, high = min(below[bin_ - 1], start - reach), max(below[bin_ + 1], start + reach)
+                low, high = (low, min(high, ends[1])) if end == 0 else (max(low, ends[0]), high)
                 moved[end] = between[(between > low) & (between < high)]
         for _ in range(TURNS):
             for end, places in moved.items():
@@ -221,8 +224,8 @@ class Partition(Groups):
                 enough = np.minimum(rows, n - rows) >= least
                 if not enough.any():
                     return None
-                gain = (sums[places] - sums[ends[1 - end]])[enough] ** 2 / (rows * (n - rows))[enough]
-                ends[end] = int(places[enough][np.argmax(gain)])
+                found = (2 * end - 1) * sign * (sums[places] - sums[ends[1 - end]])[enough]
+                ends[end] = int(places[enough][np.argmax(found * np.abs(found) / (rows * (n - rows))[enough])])
         edges = [_edge(ordered[ends[end] - 1], ordered[ends[end]]) for end in moved]
         return Partition.edges(self.column, self.values, np.zeros(len(self.values), dtype=np.bool_), edges)
 

@@ -251,6 +251,8 @@ class BestModel:
     metric: str  # The score: the first of crps, nll, wis, interval-score, pinball, mae and rmse that was computed
     model: str  # Name of the model with the smallest score
     others: tuple[OtherModel, ...]  # All other models, the second best first
+    # Pairs of other models that are not shown to differ, the better first; only of up to five models
+    alike: tuple[tuple[str, str], ...] = field(default=(), metadata=ADDED)
     text: str  # The sentence
     next: tuple[str, ...] = field(default=(), metadata=ADDED)  # Commands that show more about the model
 

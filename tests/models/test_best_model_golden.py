@@ -47,6 +47,20 @@ def test_differences_that_are_not_shown_are_named_last():
     )
 
 
+def test_other_models_that_are_not_shown_to_differ_are_named():
+    p_values = {("b", "a"): 0.001, ("c", "a"): 0.001, ("c", "b"): 0.2}
+
+    def of_pairs(order):
+        return differences({name: p_values[name, order[0]] for name in order[1:]}, order)
+
+    found = best_model("crps", {"c": 6.0, "a": 4.0, "b": 5.0}, of_pairs, 0.95)
+    assert found is not None
+    assert found.alike == (("b", "c"),)
+    assert found.text.endswith("; not shown to differ: b and c")
+    p_values["c", "b"] = 0.01  # times 3 pairs
+    assert best_model("crps", {"c": 6.0, "a": 4.0, "b": 5.0}, of_pairs, 0.95).alike == ()
+
+
 def test_scores_that_can_be_negative_have_no_percentages():
     found = best_model("nll", {"a": -0.5, "b": 0.5}, lambda order: differences({"b": 0.5}, order), 0.95)
     assert found is not None

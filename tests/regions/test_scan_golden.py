@@ -78,6 +78,15 @@ def test_limits_of_a_narrow_run_do_not_cross():
         assert np.sum(divided.label == 1) >= 5
 
 
+def test_limits_do_not_move_to_neighbors_with_the_opposite_fault():
+    """Scores of the next rows differ more, in the other direction."""
+    values = np.arange(1000.0)
+    scores = np.where((values > 400) & (values <= 460), 1.0, np.where((values > 460) & (values <= 560), -2.5, 0.15))
+    column = Partition.quantiles("age", values, np.zeros(1000, dtype=np.bool_), 50)
+    divided = column.divided((20, 22), scores, slice(None), 20)
+    assert [str(each) for each in divided.bins[1]] == ["age>400", "age<=460"]
+
+
 UNIFORM = logistic((np.arange(1_000_000) + 0.5) / 1_000_000)
 
 
