@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from calcheck.cli.guide import read_guides
 from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 
 BEFORE_COMMAND = ("--config", "--no-config")
@@ -33,6 +34,8 @@ def explain(error: typer.TyperException, words: Sequence[str], commands: Sequenc
     if hasattr(error, "possibilities"):  # only the error about an unknown option has them
         return f"{message}. {_option_hint(error)}"
     # Typer raises the next two with the same type and no fields, so that only the text tells them apart
+    if message.startswith("No such command") and (name := message.split("'")[1]) in read_guides():
+        return f"No such command {name!r}. There is a guide: calcheck guide {name}"
     if message.startswith("No such command") and "Did you mean" not in message:
         return f"{message} Available commands: {', '.join(commands)}."
     if message.startswith("Got unexpected extra argument"):

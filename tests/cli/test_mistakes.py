@@ -49,6 +49,7 @@ def folder(tmp_path_factory):
         # names
         ("evalute preds.csv", "No such command 'evalute'. Did you mean 'evaluate'?"),
         ("pits preds.csv", "No such command 'pits'. Did you mean 'pit'"),
+        ("verdicts", "No such command 'verdicts'. There is a guide: calcheck guide verdicts"),
         ("missing.csv", "there is no file missing.csv"),
         ("evaluate preds.csv --metrics zsm", "unknown metric 'zsm'. Did you mean 'zms'?"),
         ("evaluate preds.csv --metrics 'zms ece'", "Several metrics are separated by commas: zms,ece"),
