@@ -114,14 +114,21 @@ class CommandRequest(Request):
         also: Sequence[str] = (),
         **settings: Any,
     ) -> FileSource:
+        reading = self._reading_of(data)
         if metrics is None:
-            source = inputs_and_outputs.file_source(data, self._reading, narrow=narrow, also=tuple(also))
+            source = inputs_and_outputs.file_source(data, reading, narrow=narrow, also=tuple(also))
         else:
-            source = inputs_and_outputs.open_source(data, self._reading, metrics, narrow=narrow, also=also, **settings)
+            source = inputs_and_outputs.open_source(data, reading, metrics, narrow=narrow, also=also, **settings)
         known = next((each.file for each in self._opened if each.file.name == source.file.name), source.file)
         source = replace(source, file=known)  # Standard input is read once
         self._opened.append(source)
         return source if metrics is None else self.one_target(source)
+
+    def _reading_of(self, data: str) -> dict[str, Any]:
+        """Return how a file is read: the rows of one with new inputs are all used, also where it is corrected."""
+        on = self.parameters.get("on")
+        is_new = on is not None and os.path.realpath(data) == os.path.realpath(on)
+        return self._reading | {"filter": ()} if is_new else self._reading
 
     def open_other(
         self, data: str, first: Any, also: Sequence[str], metrics: Sequence[Metric[Any]] | None = None
@@ -130,7 +137,7 @@ class CommandRequest(Request):
         from calcheck.io.evaluation_points import read_evaluation_points
 
         if metrics is not None:
-            source = inputs_and_outputs.open_source(data, self._reading, metrics, narrow=False, also=also)
+            source = inputs_and_outputs.open_source(data, self._reading_of(data), metrics, narrow=False, also=also)
             self._opened.append(self.one_target(replace(source, contents="any")))
             return self._opened[-1]
         source = read_evaluation_points(data, first, also=tuple(also))

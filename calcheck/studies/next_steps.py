@@ -50,6 +50,7 @@ def suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[
         return
     yield from _labels(conclusion, new := _new_inputs(report))
     computed = {result.metric for result in report.results}
+    tied = {result.metric for result in report.results if any(each.code == "no-verdict" for each in result.warnings)}
     effects = {each.topic: each for each in conclusion.effects if each.kind != "bias"}
     wrong = {each.topic for each in conclusion.effects if each.within is False}
     if "at-level" in conclusion.qualifiers:
@@ -68,7 +69,7 @@ def suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[
         yield from [("evaluate", inputs)] if inputs else [("slices", list[str]())] if searched else []
     if (faults or "inputs" in wrong) and not _is_undone(conclusion) and _shows_a_scale(report, source):
         yield "recalibrate", []
-    known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
+    known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed - tied]
     yield from ((name, []) for name in known[:1])
     yield from _time_suggestions(report, source)
     if conclusion.answer == "yes" or (conclusion.answer == "not-shown" and "time" in effects):

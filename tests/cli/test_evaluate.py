@@ -562,3 +562,13 @@ def test_a_report_without_curves_has_no_picture(calcheck, calibrated, tmp_path):
     )
     with pytest.raises(DataError, match="none of the metrics has a picture"):
         report_picture(read_report(str(tmp_path / "r.json")))
+
+
+def test_bins_by_a_std_that_never_changes_are_no_next_step(calcheck, tmp_path):
+    """Errors are too large for a std of 1 in all rows: bins by the std are one bin, and have no verdict."""
+    path = tmp_path / "preds.csv"
+    errors = 1.5 * np.random.default_rng(0).normal(size=300)
+    path.write_text("y,mean,std\n" + "".join(f"{each},0,1\n" for each in errors))
+    report = json.loads(calcheck("evaluate", path, *FEW, "--format", "json").out)
+    assert report["conclusion"]["next"]
+    assert not any("lzms" in each for each in report["conclusion"]["next"])

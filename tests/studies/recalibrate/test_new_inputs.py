@@ -90,3 +90,18 @@ def test_a_correction_for_new_inputs_is_that_of_rows_like_them_and_needs_enough_
     assert "no correction is fitted for new inputs (--on): not shown: " in refused
     assert "the file of the tested rows" in calcheck(*arguments, "--on", tmp_path / "old.csv").refused()
     assert "also pass --inputs" in calcheck(*arguments[:-2], "--on", tmp_path / "new.csv").refused()
+
+
+def test_a_filter_leaves_the_file_of_new_inputs_whole_where_it_is_corrected_too(calcheck, tmp_path):
+    """The model was tested where b = 0, and is to be used where b = 1."""
+    rng = np.random.default_rng(0)
+    old = pd.DataFrame({"a": rng.normal(size=180), "b": 0, "y": 2 * rng.normal(size=180), "mean": 0.0, "std": 1.0})
+    new = pd.DataFrame({"a": rng.normal(size=30), "b": 1, "mean": 0.0, "std": 1.0})
+    old.to_csv(tmp_path / "old.csv", index=False)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    arguments = ("recalibrate", tmp_path / "old.csv", *FEW, "--inputs", "a", "--filter", "b=0")
+    to = ("--to", tmp_path / "new.csv", "-o", tmp_path / "mended.csv")
+    ended = calcheck(*arguments, "--on", tmp_path / "new.csv", *to)
+    assert ended.code == 0, ended.err
+    assert pd.read_csv(tmp_path / "mended.csv")["b"].tolist() == [1] * 30
+    assert "no row has b=0" in calcheck(*arguments, *to).refused()
