@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import comb
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -31,9 +31,8 @@ MOST_PANELS = 16  # Most parts of a panel; where it needs more, the density is s
 MARGIN = 4.0  # Distance from such panels, in standard deviations of noise
 FAR = 11.5  # Normal score beyond which noise is negligible, even beside the smallest mass of a node
 CHUNK = 1 << 16  # Numbers that are computed together, which fit in the cache
-TABLES = (50, slice(4, -4), 1_000), (200, slice(None), 8_000)
-"""Numbers of sums over nodes after which tables cost less, their panels, and their size per row."""
-RARE = 0.05  # Share of rows up to which sums over nodes cost little
+TABLES = {"all": (slice(None), 8_000), "inner": (slice(4, -4), 1_000)}
+"""Edges of the panels of tables, and numbers per row; beyond inner ones is about one of 100,000 targets."""
 MIDDLE = 0.5
 MAX_STEPS = 100  # Iterations for quantiles
 GROUP_AXES = 2  # Number of axes of parameters: rows and components
@@ -244,7 +243,10 @@ class Noisy(Derived, Continuous):
     """
 
     family: ClassVar[str] = "with noise"
+    shared: ClassVar[tuple[str, ...]] = ("tabulated",)
     noise: Values  # (n,), standard deviations of the noise, >= 0; > 0 for counts
+    # Which panels have tables in place of sums over nodes; tables cost as much as 100 sums, so "no" if few are needed
+    tabulated: Literal["no", "inner", "all"] = "inner"
 
     def __post_init__(self) -> None:
         if isinstance(self.base, Counts):
@@ -364,37 +366,44 @@ class Noisy(Derived, Continuous):
         distance = self._sum(y, lambda z: mean_distance(z, np.ones(1)), lambda part, at: part.crps(at))
         return np.where(near, self.noise * distance, distance if near.all() else distance + self._base_spread)
 
-    def take(self, rows: Indices | slice) -> Self:
-        """Return the distributions of the selected rows, with what their table has."""
-        taken, table = super().take(rows), vars(self).get("_table")
-        if table is not None:
-            vars(taken).update(_table=table.take(rows), _sums=vars(self)["_sums"])
-        return taken
-
     def _at(self, name: str, y: Values) -> Values:
         """Return one of the functions of a table; by sums where that does not have it."""
-        table: special.DistributionTable | None = vars(self).get("_table")
-        if table is None:
-            self._count_sum()
+        if self._table is None:
             return self._summed(name, y)
-        found = table.at(name, y)
+        found = self._table.at(name, y)
         if (missing := np.isnan(found)).any():
-            if missing.mean() > RARE:
-                self._count_sum()
             found[missing] = self._summed(name, np.where(missing, y, np.nan))[missing]
         return found
 
-    def _count_sum(self) -> None:
-        """Make a table of inner panels after many sums over nodes, and one of all panels after more."""
-        known = vars(self)
-        known["_sums"] = sums = known.get("_sums", 0) + 1
-        for number, part, size in TABLES:
-            if sums == number and len(self) * size <= MAX_CACHED_VALUES:
-                edges = self.edges()[:, part]
-                names = ("cdf", "above", "distance")
-                of_edges = {each: special.columns(partial(self._summed, each), edges) for each in names}
-                table = special.DistributionTable.fit(edges, self._densities, of_edges)
-                known["_table"] = table if np.mean(table.parts > 0) > MIDDLE else None
+    def take(self, rows: Indices | slice) -> Self:
+        """Return the distributions of the selected rows, which have these rows of the table."""
+        taken = super().take(rows)
+        vars(taken)["_taken_from"] = self, rows
+        return taken
+
+    @property
+    def _panels(self) -> slice | None:
+        """The edges of the panels of the table; None without one."""
+        names = {"no": (), "inner": ("inner",), "all": ("all", "inner")}[self.tabulated]
+        parts = [part for part, size in map(TABLES.__getitem__, names) if len(self) * size <= MAX_CACHED_VALUES]
+        return parts[0] if parts else None
+
+    @cached_property
+    def _table(self) -> special.DistributionTable | None:
+        """The table; None where it would be large, or lacks most panels.
+
+        It does not depend on the number of calls, so that values are the same whatever was computed before.
+        """
+        whole: Noisy | None
+        whole, rows = vars(self).get("_taken_from", (None, slice(None)))
+        if whole is not None and whole._panels is not None:  # noqa: SLF001 - same class
+            return whole._table and whole._table.take(rows)  # noqa: SLF001
+        if self._panels is None:
+            return None
+        edges = self.edges()[:, self._panels]
+        of_edges = {name: special.columns(partial(self._summed, name), edges) for name in ("cdf", "above", "distance")}
+        table = special.DistributionTable.fit(edges, self._densities, of_edges)
+        return table if np.mean(table.parts > 0) > MIDDLE else None
 
     def _densities(self, row: Indices, y: Values) -> Values:
         """Return densities at neighboring values of some rows, (w, k)."""

@@ -104,10 +104,12 @@ class Observation:
         require("y", ~outside, "must lie within the limits of --clip")
         return near
 
-    def distributions(self, predictive: Predictive) -> Predictive:
-        """Return the distributions of observed targets, given those of the targets themselves."""
+    def distributions(self, predictive: Predictive, *, once: bool = False) -> Predictive:
+        """Return the distributions of observed targets, given those of the targets; with no tables if used once."""
         if self.noise is not None:
             predictive = add_noise(predictive, self.noise, self.keys)
+        if isinstance(predictive, Noisy) and (once or self.step is not None):  # the points of the grid are far out, too
+            predictive = replace(predictive, tabulated="no" if once else "all")
         if self.low is not None or self.high is not None:
             predictive = clip(predictive, *self._limits(len(predictive)))
         return predictive if self.step is None else round_distributions(predictive, self.step)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import Gaussian, LocationScale
 from calcheck.distributions.count_base import Counts
 from calcheck.distributions.joint import with_marginals
+from calcheck.distributions.noise_clip_rounding import Observation
 from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.errors import DataError, NumericalError, OptionError, with_suggestion
 from calcheck.predictions import Predictions
@@ -90,12 +91,14 @@ def fit_observed(rows: Predictions, name: str) -> map_steps.ShiftScale:
 
     if name not in OBSERVED_METHODS or rows.observation is None:
         raise DataError(f"with --target-std, --clip or --rounded, only {' and '.join(OBSERVED_METHODS)} are fitted")
-    predictive, y, of = rows.distributions().load(), rows.targets().reshape(len(rows)), rows.observation.distributions
+    predictive, y = rows.distributions().load(), rows.targets().reshape(len(rows))
+    observation = cast("Observation", rows.observation)  # several targets are fitted one by one
     spread, ones = predictive.spread(), np.ones(len(rows))
 
     def loss(parameters: Values) -> float:
         shift = parameters[1] if len(parameters) > 1 else 0.0
-        moved = of(predictive.rescale(shift * spread, np.exp(np.clip(parameters[0], -20, 20)) * ones))
+        moved = predictive.rescale(shift * spread, np.exp(np.clip(parameters[0], -20, 20)) * ones)
+        moved = observation.distributions(moved, once=True)
         return float(np.mean(-moved.log_prob(y) if predictive.n_draws is None else moved.crps(y)))
 
     start = np.zeros(1 if name == OBSERVED_METHODS[0] else 2)
