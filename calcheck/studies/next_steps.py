@@ -50,7 +50,8 @@ def suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[
         return
     yield from _labels(conclusion, new := _new_inputs(report))
     computed = {result.metric for result in report.results}
-    tied = {result.metric for result in report.results if any(each.code == "no-verdict" for each in result.warnings)}
+    lzms = [result for result in report.results if result.metric == "lzms"]
+    tied = {each.metric for each in lzms if any(message.code == "no-verdict" for message in each.warnings)}
     effects = {each.topic: each for each in conclusion.effects if each.kind != "bias"}
     wrong = {each.topic for each in conclusion.effects if each.within is False}
     if "at-level" in conclusion.qualifiers:
