@@ -13,21 +13,20 @@ from calcheck.core import la
 from calcheck.distributions.row_random import bottom_k, mix, occurrences
 from calcheck.embeddings import nystroem
 from calcheck.embeddings.distance import few_dof, kish
-from calcheck.embeddings.rbf import FeatureError, spanning_points
+from calcheck.embeddings.rbf import FeatureError
 from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import Message, NumericalError
 from calcheck.execution.run import Limits, RandomStream, Run, hash_key, reduce_batches
 from calcheck.kernels import LandmarkSampling
 from calcheck.kernels.bandwidths import OVERFLOW_MESSAGE
-from calcheck.kernels.kernel_functions import Kernel, Rbf
-from calcheck.linalg.gram import first_sufficient
+from calcheck.kernels.kernel_functions import Kernel
+from calcheck.linalg.gram import first_sufficient, spanning_points
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.typing import Floats, Indices, Values
 
 REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
 REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %
 SQUARE_ARRAYS = 8  # Number of (M, M) arrays in memory for the system of M landmarks
-SPANNING = 128  # Maximum landmarks that represent all inputs exactly
 NARROW = 0.1  # Error, relative to the width of the null distribution, that cannot change the verdict
 BLOCK_ROWS = 4096  # Inputs per block
 ROUNDING = 1e-10  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
@@ -153,11 +152,10 @@ class NystroemEmbedding:
 
     def _spanning(self, rows: Predictions) -> Floats | None:
         """Return landmarks that represent all inputs exactly, for an RBF kernel of one input; None if they are many."""
-        kernel, given = self.settings.kernel, self.options.count is not None
-        if given or not isinstance(kernel, Rbf) or not isinstance(rows.x, np.ndarray) or rows.width != 1:
+        if self.options.count is not None or rows.width != 1 or not isinstance(rows.x, np.ndarray):
             return None
         x = self._scaled(rows)
-        found = spanning_points(x[:, 0].astype(np.float64), kernel.gamma, SPANNING)
+        found = spanning_points(self.settings.kernel, x)
         return None if found is None else found.astype(x.dtype)
 
     def _landmark_inputs(self, x: Floats, count: int, lambda_: float) -> Floats:

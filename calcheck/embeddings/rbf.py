@@ -336,14 +336,6 @@ def _chosen_features(pool: GaussianAtoms, first: int, tolerance: float) -> Outpu
     return OutputFeatures(pool.take(chosen), found.factor[:, chosen].T, points)
 
 
-def spanning_points(x: Values, gamma: float, most: int) -> Values | None:
-    """Return (p, 1) points whose kernel functions represent those of x (n,) to rounding; None above ``most``."""
-    gammas = np.array([gamma])
-    grid = _grid(_spans(x, gammas), gammas, POOL_POINTS, lattice=False)
-    found = None if grid is None else _chosen_features(grid, len(grid), TOLERANCE)
-    return None if found is None or found.rank > most else found.pivots.mean
-
-
 class FeatureError(target_kernels.FeatureBounds):
     """Largest residuals of the features; each call of :meth:`embed` updates them."""
 

@@ -14,7 +14,7 @@ from calcheck.execution.backend import Backend, backend, is_cpu, namespace
 from calcheck.execution.run import Progress, RandomStream, Run
 from calcheck.kernels.bandwidths import OVERFLOW_MESSAGE
 from calcheck.kernels.kernel_functions import Kernel, Polynomial, Rbf
-from calcheck.typing import Array, Mask, Values
+from calcheck.typing import Array, Floats, Mask, Values
 
 ROWS_PER_FEATURE = 6  # Minimum rows per feature at which products with features replace those with tiles
 TILE = (512, 2048)  # Tile shape on a CPU: large enough for fast products, small enough for the cache
@@ -24,6 +24,9 @@ VALIDATION_ROWS = 10_000  # Maximum rows on which the approximation is compared 
 JITTER = 1e-12  # Relative diagonal term for the Cholesky factor of the landmarks' kernel matrix
 NO_RESIDUAL = 1e-14  # Maximum residual of the diagonal of an RBF kernel matrix that is told by rounding only
 FACTOR_COPIES = 4  # Maximum number of factors in memory while one grows
+SPANNING, POOL = 128, 2000  # Maximum points that represent all inputs, and cells of inputs in which they are sought
+SPACING, AROUND = 0.2, np.arange(-5, 6)  # Width of a cell in length scales, and the cells around one with inputs
+REPRESENTED = 1e-13  # Residual of the squared norm of an input that is represented to rounding
 RESIDUAL_TOLERANCE = 1e-7  # Maximum share of the trace outside a truncated eigenbasis
 
 
@@ -266,6 +269,8 @@ class LandmarkSamples:
     def features(self, ranks: Sequence[int] | None = None) -> Iterator[Nystroem]:
         """Yield features with an increasing number of landmarks."""
         array = backend(self._run.device, "float64")
+        if (few := spanning_points(self._kernel, self._x)) is not None:
+            yield Nystroem.from_cholesky(self._kernel, array.asarray(few), array)
         ranks = self._run.limits.nystroem_ranks if ranks is None else ranks
         for rank in ranks:
             self._run.progress("landmarks", rank / ranks[-1])
@@ -319,6 +324,20 @@ class PivotedCholesky:
         self.residuals -= self._rows[rank] ** 2
         self.residuals[pivot] = 0.0
         self.pivots.append(pivot)
+
+
+def spanning_points(kernel: Kernel, x: Floats) -> Values | None:
+    """Return points (p, 1) whose kernel functions represent those of inputs (n, 1) to rounding; None if many do."""
+    if not isinstance(kernel, Rbf) or x.shape[1] != 1:
+        return None
+    step = SPACING / math.sqrt(2 * kernel.gamma)
+    cells = np.unique(np.rint(x[:, 0].astype(np.float64) / step))
+    if len(cells) > POOL:
+        return None
+    pool = step * np.unique(cells[:, None] + AROUND)[:, None]
+    found = PivotedCholesky(np.ones(len(pool)), lambda one: kernel.gram(pool[one : one + 1], pool)[0], SPANNING)
+    found.represent(len(pool), REPRESENTED)
+    return np.asarray(pool[found.pivots], np.float64) if found.residuals.max() <= REPRESENTED else None
 
 
 def gram_factor(gram: Values, tolerance: float) -> Values:

@@ -18,6 +18,7 @@ from calcheck.linalg.gram import (
     first_sufficient,
     leading,
     psd_root,
+    spanning_points,
     truncated_eigenbasis,
 )
 
@@ -155,3 +156,20 @@ def test_an_rbf_kernel_of_one_input_is_a_product_of_few_features():
     assert_allclose(gram @ columns, whole @ columns, rtol=0, atol=1e-10)
     assert Gram(kernel, x, memory=room, progress=lambda *_: None).features is None
     assert Gram(kernel, x[:, :1], memory=1 << 16, progress=lambda *_: None).features is None  # No room for them
+
+
+@pytest.mark.parametrize("shape", ["normal", "lognormal", "far"])
+def test_few_points_represent_an_rbf_kernel_of_one_input(shape):
+    """Up to 1e-12 of its diagonal, also for inputs far from all others; a thousand far inputs are too many."""
+    rng = np.random.default_rng(1)
+    x = {
+        "normal": rng.normal(size=(900, 1)),
+        "lognormal": rng.lognormal(size=(900, 1)),
+        "far": np.append(rng.normal(size=899), 1e6)[:, None],
+    }[shape]
+    kernel = Rbf(1 / (2 * np.var(x[:899])))
+    found = Nystroem.from_cholesky(kernel, spanning_points(kernel, x), ARRAY)(x)
+    assert found.shape[1] <= 128
+    assert_allclose(found @ found.T, kernel.gram(x, x), rtol=0, atol=1e-11)
+    assert spanning_points(kernel, 1e3 * np.arange(1000.0)[:, None]) is None
+    assert spanning_points(Polynomial(2, 1.0, 1.0), x) is None
