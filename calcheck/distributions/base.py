@@ -343,7 +343,9 @@ def _attribute(owner: Any, name: str) -> Any:
 
 
 def _refused(owner: Any, *_: Any) -> Any:
-    raise DataError(f"repeated {owner.display_name} distributions have no kernels and draws")
+    raise DataError(
+        f"repeated {owner.display_name} distributions are not drawn from, selected or hashed, and have no kernels"
+    )
 
 
 def _tiled(owner: Any, name: str, *given: Any) -> Any:
@@ -356,7 +358,8 @@ def _tiled(owner: Any, name: str, *given: Any) -> Any:
 def _split(owner: Any, name: str, *at: Values) -> Any:
     parts = [getattr(owner.base, name)(*each) for each in zip(*(np.split(y, owner.count) for y in at), strict=True)]
     if isinstance(parts[0], tuple):
-        return tuple(map(np.concatenate, zip(*parts, strict=True)))
+        whole = [np.concatenate(each) for each in zip(*parts, strict=True)]
+        return (whole[0],) * len(whole) if all(first is each for first, *rest in parts for each in rest) else (*whole,)
     return np.concatenate(parts)
 
 
@@ -365,6 +368,7 @@ class Repeated(Predictive):
     """The same n distributions several times, with what is known of them; for targets of several replicates."""
 
     family: ClassVar[str] = "repeated"
+    shared: ClassVar[tuple[str, ...]] = ("count",)
     base: Any
     count: int
 
@@ -386,7 +390,7 @@ class Repeated(Predictive):
         METHOD(_split, name)
         for name in ("cdf", "cdf_left", "cdf_limits", "above", "interval_mass", "log_prob", "crps", "record")
     )
-    sample = kernel_mean = kernel_norm = METHOD(_refused)
+    sample = take = hashes = kernel_mean = kernel_norm = METHOD(_refused)
 
 
 @dataclass(frozen=True, eq=False)

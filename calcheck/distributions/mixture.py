@@ -402,8 +402,8 @@ class Noisy(Derived, Continuous):
             return None
         edges = self.edges()[:, self._panels]
         of_edges = {name: special.columns(partial(self._summed, name), edges) for name in ("cdf", "above", "distance")}
-        table = special.DistributionTable.fit(edges, self._densities, of_edges)
-        return table if np.mean(table.parts > 0) > MIDDLE else None
+        table = special.DistributionTable.fit(edges, self._densities, of_edges, self.noise, MAX_CACHED_VALUES)
+        return table if table is not None and np.mean(table.parts > 0) > MIDDLE else None
 
     def _densities(self, row: Indices, y: Values) -> Values:
         """Return densities at neighboring values of some rows, (w, k)."""

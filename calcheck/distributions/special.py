@@ -30,6 +30,7 @@ SCORES = np.linspace(-REACH, REACH, 21)  # Normal scores between which distribut
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)  # Of each panel between scores
 DEGREE = 15  # Of the polynomials in tables of densities
 MOST_PARTS = 16  # Most parts of a panel with a polynomial each
+WIDEST = 16  # Largest width of a part relative to the noise, whose effect on a kink is then at several of 16 nodes
 SERIES_ERROR = 1e-11  # Most of the last two terms of a Chebyshev series, relative to the least density
 INTEGRAL_ERROR = 1e-9  # Most relative difference of integrals of densities and sums over nodes
 CHEBYSHEV = np.polynomial.chebyshev.chebpts1(DEGREE + 1)
@@ -255,30 +256,40 @@ class DistributionTable:
         edges: Values,
         density: Callable[[Indices, Values], Values],  # At several values of some rows, (w, k)
         of_edges: Mapping[str, Values],  # Values of ``cdf``, ``above`` and ``distance`` at the edges, (n, e) each
-    ) -> Self:
-        """Return the table of a density, its integrals from both sides, and the mean distance, E|Y - y|.
+        noise: Values,  # (n,), widths of the narrowest features of the densities
+        most: int,  # Largest number of coefficients
+    ) -> Self | None:
+        """Return the table of a density, its integrals from both sides, and the mean distance, E|Y - y|; None if large.
 
-        A panel is divided until polynomials have a relative error of about 1e-11.
+        A panel is divided until polynomials have a relative error of about 1e-11, and no feature is between nodes.
         """
         width = np.diff(edges, axis=1)
         parts, found = np.zeros(width.shape, np.intp), []
-        waiting, count = np.flatnonzero(width > 0), 1
+        waiting, count = np.flatnonzero((width > 0) & (width <= MOST_PARTS * WIDEST * noise[:, None])), 1
         while len(waiting) and count <= MOST_PARTS:
             row, panel = np.divmod(waiting, width.shape[1])
             step = width[row, panel] / count
+            good = step <= WIDEST * noise[row]
+            if not good.any():
+                count *= 2
+                continue
+            now, row, panel, step = waiting[good], row[good], panel[good], step[good]
             places = np.arange(count)[:, None] + (1 + CHEBYSHEV) / 2
             y = edges[row, panel, None, None] + step[:, None, None] * places
             values = density(row, y.reshape(len(row), -1)).reshape(y.shape)
             series = values @ TO_SERIES
-            good = np.abs(series[..., -2:]).sum(axis=2) <= SERIES_ERROR * values.min(axis=2)
-            good = good.all(axis=1) & (values > 0).all(axis=(1, 2))
+            accurate = np.abs(series[..., -2:]).sum(axis=2) <= SERIES_ERROR * values.min(axis=2)
+            accurate = accurate.all(axis=1) & (values > 0).all(axis=(1, 2))
+            good[good] = accurate
             parts.reshape(-1)[waiting[good]] = count
             ends = {
-                name: np.stack([values[row[good], panel[good] + end] for end in (0, 1)])
+                name: np.stack([values[row[accurate], panel[accurate] + end] for end in (0, 1)])
                 for name, values in of_edges.items()
             }
-            found.append((waiting[good], _integrals(series[good] @ TO_POWERS, step[good] / 2, ends)))
+            found.append((now[accurate], _integrals(series[accurate] @ TO_POWERS, step[accurate] / 2, ends)))
             waiting, count = waiting[~good], 2 * count
+            if sum(values.size for _, each in found for values in each.values()) > most:
+                return None
         first = (np.cumsum(parts) - parts.reshape(-1)).reshape(parts.shape)
         total = int(parts.sum())
         powers: dict[str, Values] = {}

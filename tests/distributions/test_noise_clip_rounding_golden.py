@@ -150,6 +150,17 @@ def test_tables_of_noisy_distributions_have_the_values_of_sums_over_nodes(name, 
     assert_allclose(noisy.take(rows[:3]).cdf(y[:3]), sums.cdf(y)[:3], rtol=1e-9, atol=1e-13)
 
 
+@pytest.mark.parametrize("share", [1e-6, 1e-4, 1e-2, 0.1])
+def test_no_kink_is_missed_between_the_places_that_a_table_is_made_from(share):
+    """Narrow noise makes the density of a Laplace distribution smooth at its center, at its own width only."""
+    rng = np.random.default_rng(0)
+    noisy = Noisy(Laplace(np.zeros(20), np.ones(20)), np.full(20, share))
+    y = np.append(0.0, share * rng.normal(size=19))
+    for name in ("cdf", "log_prob", "crps"):
+        expected = getattr(replace(noisy, tabulated="no"), name)(y)
+        assert_allclose(getattr(replace(noisy, tabulated="all"), name)(y), expected, rtol=1e-10)
+
+
 def test_the_mean_distance_of_a_noisy_distribution_without_a_mean_is_in_no_table():
     """It is infinite, so that sums over nodes are not integrals of the distribution function."""
     noisy = Noisy(Cauchy(one(0.3), one(0.8)), one(0.4))
@@ -185,8 +196,11 @@ def test_repeated_distributions_have_the_values_of_the_rows_that_they_repeat():
         assert_allclose(getattr(twice, name)(), getattr(taken, name)(), rtol=1e-13)
     assert_allclose(twice.central_interval(0.9), taken.central_interval(0.9))
     assert len(twice) == 10
-    with pytest.raises(DataError):
-        twice.sample(rng, 1)
+    left, right = Repeated(Laplace(np.zeros(5), np.ones(5)), 2).cdf_limits(y)
+    assert left is right  # without jumps, as of the distributions themselves
+    for refused in (lambda: twice.sample(rng, 1), lambda: twice.take(np.arange(3)), lambda: twice.hashes(0)):
+        with pytest.raises(DataError):
+            refused()
 
 
 @pytest.mark.parametrize("noise", [(0.5, 0.5), (0.5, 0.01)])
