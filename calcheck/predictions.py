@@ -294,7 +294,7 @@ class Source(ABC):
         return []
 
     def free_columns(self) -> Mapping[str, AnyArray]:
-        """Return the columns without a role, (n,) each: of few different texts or whole numbers as text, and real."""
+        """Return the columns without a role, (n,) each: of few different texts, and of numbers; integers are few."""
         return {}
 
     def warnings(self) -> tuple[Message, ...]:

@@ -9,20 +9,21 @@ import numpy as np
 from calcheck.causes import fits
 from calcheck.causes.fits import Fit, Scored
 from calcheck.distributions import Samples
-from calcheck.io.column_names import OF_TARGETS
 from calcheck.predictions import Predictions
+from calcheck.recalibration.features import NUMBERS, is_of_targets, ranks
 from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Form = str  # What the file states about the size of the uncertainties: "std", "var", or another
 LARGEST = 50.0  # Maximum logarithm whose exponential is tried
 UNEVEN, CONSTANT_STD = "uneven-std", "constant-std"
-ENDS = np.array([-0.9, 0.0, 0.9])  # Ranks of low, medium and high values
+ENDS = {"low": -0.9, "medium": 0.0, "high": 0.9}  # Ranks of values
 HALF_WIDTHS = {
     1.645: "the std is a half width of 90 % (1.645 std)",
     1.96: "the std is a half width of 95 % (1.96 or 2 std)",
     3.92: "the std is the width of a 95 % interval (3.92 or 4 std)",
 }
 FEWEST_DRAWS = 4
+MOST_RELATED = 3.0  # Correlation of shuffled targets with fewer draws, whose spread hardly tells, in standard errors
 FAR = 0.37  # Minimum logarithm of a factor that tells a cause: 1.45
 SURPLUS_OF_NEAR = 6.0  # Of another reading of the std whose factor is nearer to 1: the std may just be uneven
 SURPLUS_OF_LOGS = 4.0  # Of logarithms that are all positive, which is rare
@@ -126,16 +127,21 @@ class Case:
             found |= {
                 str(name) if self.names else f"input {name}": x for name, x in zip(named, self.inputs.T, strict=True)
             }
-        for name, values in self.columns.items():
-            if np.issubdtype(values.dtype, np.floating) and not OF_TARGETS.search(name):
-                found[name] = values if self.sampled is None else values[self.sampled]
+        free = {name: each.astype(np.float64) for name, each in self.free.items() if each.dtype.kind in NUMBERS}
+        found |= free if len(free) <= MANY_INPUTS else {}
         return {name: values for name, values in found.items() if len(np.unique(values)) >= FEWEST_VALUES}
 
     @cached_property
+    def free(self) -> dict[str, AnyArray]:
+        """Columns of the same rows that are not computed from targets."""
+        own = {name: each if self.sampled is None else each[self.sampled] for name, each in self.columns.items()}
+        y, errors = self.scored.y, self.scored.y - self.scored.center
+        return {name: each for name, each in own.items() if not is_of_targets(name, each, y, errors)}
+
+    @cached_property
     def groups(self) -> dict[str, AnyArray]:
-        """Columns of few different texts."""
-        texts = {name: each for name, each in self.columns.items() if not np.issubdtype(each.dtype, np.floating)}
-        return {name: each if self.sampled is None else each[self.sampled] for name, each in texts.items()}
+        """Columns of few different texts, or whole numbers."""
+        return {name: each for name, each in self.free.items() if not np.issubdtype(each.dtype, np.floating)}
 
     @cached_property
     def inputs(self) -> Values | None:
@@ -259,8 +265,10 @@ def _orders(case: Case) -> Iterator[Candidate]:
         yield Candidate("shifted-rows", text, fit, edit, surplus=1.0)
     fit = fits.as_stated(case.scored.with_targets(y[::-1]))
     yield Candidate("reversed-rows", "targets are in reverse order", fit, "f[{y}] = f[{y}].to_numpy()[::-1]")
-    text = "targets and predictions are of different rows, to be joined by a key"
-    yield Candidate("shuffled-rows", text, fits.shuffled(case.scored), surplus=2.0)
+    is_related = np.corrcoef(y, case.scored.center)[0, 1] > MOST_RELATED / np.sqrt(len(y))
+    if not is_related or (case.rows.distributions().n_draws or FEWEST_DRAWS) >= FEWEST_DRAWS:
+        text = "targets and predictions are of different rows, to be joined by a key"
+        yield Candidate("shuffled-rows", text, fits.shuffled(case.scored), surplus=2.0)
 
 
 def _members(case: Case) -> Iterator[Candidate]:
@@ -391,16 +399,22 @@ def _variations(case: Case) -> Iterator[Candidate]:
         fit = fits.local(scored, features, fits.FREEDOMS)
         yield Candidate(UNEVEN, text, fit, is_corrected=True, surplus=3.0 + by_chance, alike=UNEVEN)
     for name, values in case.numbers.items():
-        ranks = (np.searchsorted(np.sort(values), values) + np.searchsorted(np.sort(values), values, "right")) / len(
-            values
-        )
-        features = _parabola(ranks - 1)
-        sizes = np.exp(_parabola(ENDS) @ fits.coefficients(features, scored.evaluate()[0]) / 2)
-        told = "{:.2g}, ×{:.2g} and ×{:.2g}".format(*sizes)
-        text = f"errors vary with {name}: they are ×{told} where it is low, medium and high"
+        along = (2 * ranks(values) - 1) / len(values) - 1
+        features = _parabola(along)
+        places = {word: along[np.argmin(np.abs(along - each))] for word, each in ENDS.items()}
+        if places["medium"] in {places["low"], places["high"]}:  # Ties
+            del places["medium"]
+        spread = _parabola(np.array([*places.values()])) @ fits.coefficients(features, scored.evaluate()[0])
+        sizes = _listed([f"×{each:.2g}" for each in np.exp(spread / 2)])
+        text = f"errors vary with {name}: they are {sizes} where it is {_listed([*places])}"
         text = f"the std is constant, but {text}" if constant else f"one input explains it: {text}"
         cause = CONSTANT_STD if constant else "one-input"
         yield Candidate(cause, text, fits.local(scored, features), is_corrected=True, surplus=surplus)
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Return words in a list."""
+    return ", ".join(words[:-1]) + f" and {words[-1]}"
 
 
 def _parabola(along: Values) -> Values:

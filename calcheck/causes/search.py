@@ -9,6 +9,7 @@ import numpy as np
 from calcheck.causes import fits
 from calcheck.causes.candidates import CONSTANT_STD, FAR, READINGS, UNEVEN, Candidate, Case, candidates
 from calcheck.causes.fits import NORMAL, Fit, Likely, Scored
+from calcheck.recalibration.features import ranks
 from calcheck.typing import Mask, Values
 
 FEWEST_ROWS = 30
@@ -163,7 +164,6 @@ class Fault:
 
 def _standard(column: Values) -> Iterator[Values]:
     """Yield the standardized ranks of a column, unless it is constant."""
-    ranks = np.argsort(np.argsort(column, kind="stable"), kind="stable").astype(np.float64)
-    values = ranks if len(np.unique(column)) > 2 else column  # noqa: PLR2004 - an indicator
     if np.ptp(column) > 0:
+        values = ranks(column)
         yield (values - values.mean()) / values.std()

@@ -1,6 +1,5 @@
 """Names of columns: as the user states them, and those known by default."""
 
-import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -24,7 +23,6 @@ OTHER_NAMES = {
     ),
 }  # Names of columns by role that are looked for after those above
 VARIANCES = ("variance", "var", "y_var", "pred_var")  # Names of variances that are looked for after all of the std
-OF_TARGETS = re.compile(r"(?i)err|resid|crps|nll|z_?score|^pit$")  # Names of columns computed from targets
 ERROR, RENAMED = "error", "_given"  # Suffix of columns in written files whose own name plays a role there
 STD_WORDS = frozenset({"std", "sd", "sigma", "stddev", "stdev"})
 MEAN_WORDS = frozenset(

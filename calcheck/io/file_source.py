@@ -523,16 +523,19 @@ class FileSource(Source):
         if rows is None or (self.layout.filters.columns and self.n_dropped):  # whose places are not known
             return {}
         free = [each for each in schema if each.name in {*self.roles.narrow} - used and not is_date(each.type)]
-        plain = [each.name for each in free if pa.types.is_floating(each.type) or pa.types.is_integer(each.type)]
-        names = [each.name for each in free if each.name not in plain or len(plain) <= MOST_NUMBERS]
+        whole = [each.name for each in free if pa.types.is_integer(each.type)]
+        real = [each.name for each in free if pa.types.is_floating(each.type)]
+        names = [each.name for each in free if each.name not in real or len(real) <= MOST_NUMBERS]
         found, places = {}, np.arange(len(rows)) if self.layout.filters.columns else rows.row_numbers()
-        for name, each in self._texts_of(names, plain=plain).items():
+        for name, each in self._texts_of(names, plain=[*whole, *real]).items():
             count = len(each.unique()) if len(each) > places.max() else 0
             if count > 1 and is_complete(taken := each.take(places)):
-                if count <= MAX_CATEGORIES and not pa.types.is_floating(each.type):
-                    found[name] = np.array(key_text(taken).to_pylist(), dtype=str)
-                elif name in plain:
+                if name in real or (name in whole and count > MAX_CATEGORIES):
                     found[name] = taken.to_numpy().astype(np.float64)
+                elif count <= MAX_CATEGORIES:
+                    found[name] = (
+                        taken.to_numpy() if name in whole else np.array(key_text(taken).to_pylist(), dtype=str)
+                    )
         return found
 
     def without_gaps(self, names: Sequence[str]) -> list[str]:

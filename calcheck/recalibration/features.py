@@ -1,6 +1,7 @@
 """The features on which errors depend: what corrections are fitted to, chosen among the columns by score tests."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -222,7 +223,9 @@ MOST_COLUMNS = 40
 END = 0.05  # Minimum share of the rows on each side of the limit of a step
 FEWEST = 10  # Minimum number of rows of a group
 MOST_TEXTS = 50  # Columns with more different texts are names of rows rather than groups
-COPY = 0.9  # Rank correlation with the errors from which a column is rather computed from them
+# Words in names of columns computed from targets; residential and terrain are none
+OF_TARGETS = re.compile(r"(?i)(?<![a-z])(err(or)?s?|resid(ual)?s?|crps|nll|z[^a-z]?scores?)(?![a-z])|^pit$")
+COPY, COPY_OF_TARGETS = 0.9, 0.99999  # Rank correlations with errors, and with targets, of what is computed from them
 EQUAL = 1e-9
 
 
@@ -240,21 +243,27 @@ def usable_columns(rows: Predictions, columns: Sequence[str]) -> tuple[str, ...]
     predicted = [name for name, values in own.items() if np.ptp(values) > 0]
     predicted = predicted if predictive.n_draws is None else predicted[:1]
     found = [name for name in columns if name in rows.columns and name not in PREDICTED]
-    found = [name for name in found if _is_usable(np.asarray(rows.columns[name]), y, errors)]
+    every = [(name, np.asarray(rows.columns[name])) for name in found]
+    found = [name for name, raw in every if _is_usable(raw) and not is_of_targets(name, raw, y, errors)]
     return (*predicted, *found[:MOST_COLUMNS])
 
 
-def _is_usable(raw: AnyArray, y: Values, errors: Values) -> bool:
+def _is_usable(raw: AnyArray) -> bool:
     if raw.dtype.kind not in ORDERED:
         _, counts = np.unique(raw.astype(str), return_counts=True)
         return 1 < len(counts) <= MOST_TEXTS and int((counts >= FEWEST).sum()) > 1
     is_time = raw.dtype.kind == "M"
     values = np.where(np.isnat(raw), np.nan, raw.astype(np.float64)) if is_time else raw.astype(np.float64)
-    if not np.isfinite(values).all() or np.ptp(values) == 0:
-        return False
-    return abs(_correlation(values, y)) < 1 - EQUAL and all(
-        abs(_correlation(_ranks(values), _ranks(each))) < COPY for each in (errors, np.abs(errors))
-    )
+    return bool(np.isfinite(values).all() and np.ptp(values) > 0)
+
+
+def is_of_targets(name: str, raw: AnyArray, y: Values, errors: Values) -> bool:
+    """Return whether a column seems computed from targets: by its name, or as it orders rows as they or errors do."""
+    if OF_TARGETS.search(name) or raw.dtype.kind not in NUMBERS:
+        return OF_TARGETS.search(name) is not None
+    tried = [(y, COPY_OF_TARGETS)]
+    tried += [(errors, COPY), (np.abs(errors), COPY)] if len(np.unique(raw)) > 2 else []  # noqa: PLR2004 - training rows
+    return any(abs(_correlation(ranks(raw), ranks(each))) >= least for each, least in tried)
 
 
 def _correlation(first: Values, second: Values) -> float:
@@ -262,7 +271,8 @@ def _correlation(first: Values, second: Values) -> float:
     return float(np.mean((first - first.mean()) * (second - second.mean()))) / spread if spread > 0 else 0.0
 
 
-def _ranks(values: Values) -> Values:
+def ranks(values: AnyArray) -> Values:
+    """Return ranks from 1 on, (n,); equal values have their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])
 

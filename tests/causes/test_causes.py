@@ -1,6 +1,7 @@
 """Causes of a no: which is named first, that none is where there is none, and that commands undo them."""
 
 import json
+import re
 import shlex
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from calcheck.causes.candidates import Case
 from calcheck.causes.conclusion import rows_of_step, sampled_rows
 from calcheck.causes.fits import Scored
 from calcheck.causes.search import find_causes
-from calcheck.distributions import Gaussian, Quantiles
+from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
 from calcheck.render.numbers_and_notes import cause_texts
@@ -408,3 +409,59 @@ def test_one_group_is_a_cause_where_all_errors_have_heavy_tails():
     rows = Predictions(y=y, predictive=Gaussian(np.zeros(800), np.ones(800)), columns={"unit": unit})
     first = find_causes(Case(rows, columns=rows.columns))[0].candidate
     assert first.text.startswith("one group explains it: unit=c (")
+
+
+@pytest.mark.parametrize("of_errors", [np.abs, np.square, np.negative])
+def test_a_column_computed_from_errors_is_no_cause(of_errors):
+    rows = rows_with("uneven-std")
+    found = find_causes(Case(rows, columns={"delta": of_errors(rows.y - rows.predictive.loc)}))
+    assert found
+    assert not any("delta" in each.candidate.text for each in found)
+
+
+def test_sizes_of_errors_are_given_at_ranks_that_occur():
+    """Errors are ×⅔ where it is dry, which are 70 % of the rows, and ×2⅔ elsewhere."""
+    rng = np.random.default_rng(0)
+    rain = np.where(rng.random(600) < 0.7, 0.0, rng.exponential(size=600))
+    rows = Predictions(
+        y=np.where(rain > 0, 4, 1) * rng.normal(size=600), predictive=Gaussian(np.zeros(600), np.full(600, 1.5))
+    )
+    text = find_causes(Case(rows, columns={"rain": rain}))[0].candidate.text
+    assert text.endswith(" where it is low and high")
+    assert_allclose([float(each) for each in re.findall(r"×([\d.]+)", text)], [2 / 3, 8 / 3], rtol=0.12)
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_errors_that_grow_over_six_numbers_are_no_group(calcheck, kind, tmp_path):
+    rng = np.random.default_rng(7)
+    level, mean = rng.integers(0, 6, 600), rng.normal(size=600)
+    y = mean + np.exp(0.4 * (level - 2.5)) * rng.normal(size=600)
+    pd.DataFrame({"y": y, "mean": mean, "std": 1.5, "level": level.astype(kind)}).to_csv(
+        tmp_path / "f.csv", index=False
+    )
+    first = json.loads(calcheck(tmp_path / "f.csv", *FEW).out)["conclusion"]["causes"][0]
+    assert first["text"].startswith("the std is constant, but errors vary with level: they are ×0.2")
+
+
+def test_a_group_of_whole_numbers_is_a_cause_beside_many_columns_of_numbers(calcheck, tmp_path):
+    rng = np.random.default_rng(3)
+    site, mean = rng.integers(1, 6, 600), rng.normal(size=600)
+    y = mean + np.where(site == 2, 4, 1) * rng.normal(size=600)
+    many = {f"f{place}": rng.normal(size=600).round(3) for place in range(22)}
+    pd.DataFrame({"y": y, "mean": mean, "std": 1, "site": site, **many}).to_csv(tmp_path / "f.csv", index=False)
+    first = json.loads(calcheck(tmp_path / "f.csv", *FEW).out)["conclusion"]["causes"][0]
+    assert first["text"].startswith("one group explains it: site=2 (")
+
+
+@pytest.mark.parametrize("draws", [2, 3])
+def test_targets_that_follow_few_draws_are_not_of_different_rows(draws):
+    """The spread of two draws is often near 0, so that most targets are likelier in another row."""
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=600)
+    predictive, y = Samples(mean[:, None] + rng.normal(size=(600, draws))), mean + 2 * rng.normal(size=600)
+    shuffled = [
+        "shuffled-rows"
+        in [each.candidate.name for each in find_causes(Case(Predictions(y=each, predictive=predictive)))]
+        for each in (y, rng.permutation(y))
+    ]
+    assert shuffled == [False, True]

@@ -64,6 +64,16 @@ def test_names_of_rows_constants_gaps_and_errors_are_no_columns_of_a_correction(
     assert usable_columns(rows, list(rows.columns)) == (*COLUMNS, "day")
 
 
+def test_columns_of_targets_have_the_order_of_targets_or_errors_or_a_word_in_their_name():
+    rows, rng = forecasts(2), np.random.default_rng(0)
+    error = rows.y - rows.predictive.loc
+    computed = {"loss": error**2, "delta": -error, "log_price": np.exp(rows.y / 50), "rounded": rows.y.round(4)}
+    named = {name: rng.normal(size=500) for name in ("crps", "abs_err", "z-score", "residuals_2", "pit")}
+    others = {name: rng.normal(size=500) for name in ("terrain", "ferritin", "residential", "pit_depth")}
+    rows = Predictions(y=rows.y, predictive=rows.predictive, columns={**computed, **named, **others})
+    assert set(usable_columns(rows, list(rows.columns))) - {"std", "mean"} == set(others)
+
+
 def test_a_step_of_times_is_named_by_its_date():
     """19,904 days after the beginning of 1970 is the 30th of June 2024."""
     step = Feature("date", "step", knots=(19904.0,), is_time=True)

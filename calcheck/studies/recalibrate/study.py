@@ -12,7 +12,6 @@ from calcheck.errors import DataError, FileError, Message, OptionError
 from calcheck.evaluation import Answer as RowsAnswer
 from calcheck.evaluation import data_warnings, evaluate
 from calcheck.execution.run import Run, run_settings
-from calcheck.io.column_names import OF_TARGETS
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import weighted_forms
@@ -261,8 +260,7 @@ def tried_columns(source: Source, cluster: str | None) -> tuple[str, ...]:
     rows = source.predictions()
     named = source.options.input_names if isinstance(source, FileSource) and not rows.has_embedding else ()
     known = source.feature_columns() if isinstance(source, FileSource) else rows.columns
-    found = [name for name in (named or known) if name != cluster and not OF_TARGETS.search(name)]
-    return usable_columns(rows, found)
+    return usable_columns(rows, [name for name in (named or known) if name != cluster])
 
 
 def _fitted_files(source: Source) -> tuple[corrections.FittedFile, ...]:
