@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import product
+from os.path import commonprefix
 from shlex import quote
 
 import numpy as np
@@ -286,6 +287,16 @@ def moments_by_target(names: Collection[str]) -> dict[str, tuple[str, str]]:
         if is_new and len(means) == len(stds) == 1:
             found[target] = (means, stds)
     return {target: (means[0], stds[0]) for target, (means, stds) in found.items()}
+
+
+def spelled_like(target: str, found: Mapping[str, tuple[str, str]]) -> tuple[str, ...]:
+    """Return a target and those whose columns have the same ends: a feature may have a rolling mean, y a prediction.
+
+    >>> spelled_like("y", {"y": ("y_pred", "y_std"), "temp": ("temp_mean", "temp_std"), "u": ("u_pred", "u_std")})
+    ('y', 'u')
+    """
+    ends = {each: [name[len(commonprefix([each, *of])) :] for name in (each, *of)] for each, of in found.items()}
+    return tuple(each for each in found if ends[each] == ends.get(target)) or (target,)
 
 
 def likely_options(names: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:

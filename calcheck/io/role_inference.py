@@ -263,8 +263,8 @@ class _Finder:
         found = naming_schemes.moments_by_target(self.columns.free)
         target = self.options.target
         named = self.columns.parse_list("target", target) if target else ()
-        one = () if named or self.options.truth else tuple(filter(None, [self.columns.one_of("target", TARGETS)]))
-        wanted = named or (one if one and one[0] not in found else tuple(found))
+        one = None if named or self.options.truth else self.columns.one_of("target", TARGETS)
+        wanted = named or (naming_schemes.spelled_like(one, found) if one else tuple(found))
         return {name: found[name] for name in wanted if name in found} if set(wanted) <= set(found) else {}
 
     def _moments_by_target(self) -> column_roles.GaussianRole | None:

@@ -441,6 +441,15 @@ def test_names_of_a_target_do_not_replace_a_known_target(tmp_path):
     assert "no columns were recognized as predictions" in refused(file(tmp_path, columns))
 
 
+@pytest.mark.parametrize("names", ["y y_pred y_std", "y_true y_pred y_std", "y y_forecast y_sd"])
+def test_a_feature_with_its_rolling_mean_is_no_target_beside_a_known_one(tmp_path, names):
+    known = dict(zip(names.split(), NORMAL.values(), strict=True))
+    columns = {"temp": [5.0, 6.0], "temp_mean": [5.0, 7.0], "temp_std": [9.0, 9.0]} | known
+    rows = read(file(tmp_path, columns)).predictions()
+    assert_array_equal(rows.y, [1, 2])
+    assert_array_equal(rows.predictive.std(), [1, 2])
+
+
 @pytest.mark.parametrize(
     "names",
     ["y_1 y_2 mean_1 mean_2 std_1 std_2", "t u t_pred u_pred t_std u_std", "y_v y_w mean_v mean_w std_v std_w", TRUE],
