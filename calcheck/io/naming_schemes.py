@@ -125,6 +125,15 @@ def unclear_spreads(names: list[str]) -> list[str]:
     return [name for name in names if AMBIGUOUS_SPREAD.fullmatch(name)]
 
 
+def possible_spreads(names: list[str]) -> list[str]:
+    """Return the columns whose names may mean a standard deviation or a variance, or have a word for the first."""
+    return [*unclear_spreads(names), *(name for name in names if _words(name) & STD_WORDS)]
+
+
+def _words(name: str) -> set[str]:
+    return set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()))
+
+
 def ambiguous_scale(unclear: list[str]) -> str:
     """Return the message that columns may hold variances or standard deviations, and what to do."""
     name = unclear[0] if len(unclear) == 1 else "COLUMN"
@@ -295,7 +304,8 @@ def spelled_like(target: str, found: Mapping[str, tuple[str, str]]) -> tuple[str
     >>> spelled_like("y", {"y": ("y_pred", "y_std"), "temp": ("temp_mean", "temp_std"), "u": ("u_pred", "u_std")})
     ('y', 'u')
     """
-    ends = {each: [name[len(commonprefix([each, *of])) :] for name in (each, *of)] for each, of in found.items()}
+    stems = {each: commonprefix([each, *of]) for each, of in found.items()}  # noqa: RUF071 - by letters, not paths
+    ends = {each: [name.removeprefix(stem) for name in (each, *found[each])] for each, stem in stems.items()}
     return tuple(each for each in found if ends[each] == ends.get(target)) or (target,)
 
 
@@ -305,7 +315,7 @@ def likely_options(names: Sequence[str], known: Mapping[str, str]) -> dict[str, 
     >>> likely_options(["age", "sd", "predicted_price", "price"], {"std": "sd"})
     {'target': 'price', 'mean': 'predicted_price'}
     """
-    words = {name: set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())) for name in names}
+    words = {name: _words(name) for name in names}
     found = dict(known)
     for role, of_role in {"std": STD_WORDS, "mean": MEAN_WORDS, "target": TARGET_WORDS}.items():
         likely = [name for name, own in words.items() if own & of_role and name not in found.values()]

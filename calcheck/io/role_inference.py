@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError, listed_columns, named_some, with_suggestion
 from calcheck.io import column_roles, interval_columns, naming_schemes, parameter_columns
-from calcheck.io.arrow_columns import is_date, is_scalar, is_text, is_vector
+from calcheck.io.arrow_columns import is_date, is_number, is_scalar, is_text, is_vector
 from calcheck.io.column_names import ERROR, MEANS, SPREADS, STDS, TARGETS, VARIANCES, ColumnOptions
 from calcheck.io.column_roles import Distributions
 from calcheck.io.filters import require_one
@@ -329,9 +329,11 @@ class _Finder:
         return "std", self.columns.require_one_of("std", STDS)
 
     def _variance(self) -> str | None:
-        """Return the only column that is named a variance."""
-        found = [name for name in VARIANCES if name in self.columns.free]
-        return found[0] if len(found) == 1 else None
+        """Return the only column of numbers that is named a variance, if no other may be a spread or a limit."""
+        free, schema = self.columns.free, self.columns.schema
+        found = [name for name in VARIANCES if name in free and is_number(schema.field(name).type)]
+        others = {*naming_schemes.possible_spreads(free), *interval_columns.named_pairs(free)} - set(found)
+        return found[0] if len(found) == 1 and not others else None
 
     def gaussian(self) -> column_roles.GaussianRole:
         """Return the role of means and spreads, given by options or known names."""
@@ -400,7 +402,8 @@ def _unrecognized(columns: ColumnIndex, options: ColumnOptions, file: str) -> st
     if unclear_names := _unclear_names(columns, file):
         return unclear_names
     limits = "" if options.names_form else interval_columns.possible_limits(columns, file)
-    if limits or (mean := columns.one_of("mean", MEANS)) is not None:
+    mean = None if limits else columns.one_of("mean", MEANS)
+    if limits or mean is not None:
         only = "" if naming_schemes.unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
         is_rate = not options.names_form and mean in RATES
         rate = f"; if it is the rate of counts, calcheck {quote(file)} --dist poisson" if is_rate else ""

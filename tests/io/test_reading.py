@@ -326,6 +326,22 @@ def test_a_column_named_variance_beside_means_is_read_as_such_and_the_note_names
     assert [each.code for each in named.warnings()] == []
 
 
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ({"total_std": PARTS["std"]}, "'var' may be a variance or a standard deviation"),
+        ({"uncertainty": PARTS["std"]}, "'var' or 'uncertainty' may be a variance or a standard deviation"),
+        ({"lower": PARTS["mean"] - 9, "upper": PARTS["mean"] + 9}, "columns 'lower' and 'upper' .* --level 0.9"),
+        ({"var": ["x"] * N}, "'var' may be a variance or a standard deviation"),
+    ],
+    ids=["std", "uncertainty", "limits", "text"],
+)
+def test_a_column_named_variance_is_asked_for_beside_other_spreads_or_limits_or_as_text(tmp_path, others, message):
+    parts = {"y": PARTS["y"], "mean": PARTS["mean"], "var": PARTS["std"]} | others
+    with pytest.raises(DataError, match=message):
+        read(write(tmp_path / "preds.parquet", parts)).predictions()
+
+
 def test_a_column_named_variance_is_no_prediction_beside_a_std_or_draws(tmp_path):
     drawn = {f"sample_{place}": PARTS["y"] + place for place in range(3)}
     for others in ({"mean": PARTS["mean"], "std": PARTS["std"]}, drawn):
