@@ -336,7 +336,7 @@ def test_a_column_named_variance_beside_means_is_read_as_such_and_the_note_names
     ],
     ids=["std", "uncertainty", "limits", "text"],
 )
-def test_a_column_named_variance_is_asked_for_beside_other_spreads_or_limits_or_as_text(tmp_path, others, message):
+def test_a_column_named_variance_is_refused_beside_other_spreads_or_limits_or_as_text(tmp_path, others, message):
     parts = {"y": PARTS["y"], "mean": PARTS["mean"], "var": PARTS["std"]} | others
     with pytest.raises(DataError, match=message):
         read(write(tmp_path / "preds.parquet", parts)).predictions()
