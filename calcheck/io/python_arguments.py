@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from calcheck.errors import OptionError, named_some, suggestion
 from calcheck.io.column_names import ColumnOptions
-from calcheck.io.dataframes import column_name, frame_columns, is_frame
+from calcheck.io.dataframes import column_name, frame_columns, is_frame, to_numpy
 from calcheck.io.naming_schemes import level_name
 from calcheck.options import options_of
 
@@ -158,27 +159,48 @@ class Arguments:
 
 def with_levels(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return keywords with quantiles in an array, (n, k), as a mapping from the levels of its columns."""
-    found = {("level" if name == "levels" else name): value for name, value in given.items()}
-    name = next((each for each in ("quantiles", "y_quantiles") if getattr(found.get(each), "ndim", 0) > 1), None)
-    if name is None or is_frame(found[name]):
+    found = {name: value for name, value in given.items() if name != "levels"}
+    if given.get("levels") is not None:
+        if found.get("level") is not None:
+            raise OptionError("levels is level: pass only one of them")
+        found["level"] = given["levels"]
+    name = next((each for each in ("quantiles", "y_quantiles") if found.get(each) is not None), None)
+    columns = _without_levels(name, found[name]) if name else []
+    if not columns:
         return found
-    values, levels = found[name], levels_of(found.pop("level", None))
+    levels = levels_of(found.pop("level", None))
+    if len(levels) != len(columns):
+        given_levels = f"{len(levels)} levels are given: pass levels=[0.05, …], one for each"
+        raise OptionError(f"{name} has {len(columns)} columns, and {given_levels}")
+    ColumnOptions(level=levels)  # which differ, and lie between 0 and 1
+    return found | {name: dict(zip(levels, columns, strict=True))}
+
+
+def _without_levels(name: str, quantiles: Any) -> list[ArrayLike]:
+    """Return the columns of an array, a list or a DataFrame of quantiles; none if they are named by their levels."""
+    if is_frame(quantiles):
+        with suppress(OptionError):
+            _by_level(quantiles)
+            return []
+        return list(frame_columns(quantiles, name).values())
+    if isinstance(quantiles, Mapping) or not _is_array("quantiles", quantiles):
+        return []
+    values = to_numpy(quantiles, name)
     if values.ndim > 2:  # noqa: PLR2004 - rows and levels
         raise OptionError(f"{name} of several targets are not read: pass those of one target, (n, k)")
-    if len(levels) != values.shape[1]:
-        given_levels = f"{len(levels)} levels are given: pass levels=[0.05, …], one for each"
-        raise OptionError(f"{name} has {values.shape[1]} columns, and {given_levels}")
-    return found | {name: {level: values[:, place] for place, level in enumerate(levels)}}
+    return [*values.T] if values.ndim > 1 else []
 
 
 def _by_level(quantiles: Any) -> dict[str, ArrayLike]:
     """Return quantiles by names with their levels."""
     columns = frame_columns(quantiles, "quantiles") if is_frame(quantiles) else quantiles
     try:
-        return {level_name(float(level)): values for level, values in columns.items()}
+        levels = tuple(map(float, columns.keys()))
     except (AttributeError, TypeError, ValueError) as error:
         given = named_some(columns) if isinstance(columns, Mapping) else type(columns).__name__
         raise OptionError(f"quantiles are a mapping from levels such as 0.05 to arrays, got {given}") from error
+    ColumnOptions(level=levels)
+    return {level_name(level): values for level, values in zip(levels, columns.values(), strict=True)}
 
 
 def levels_of(value: Any) -> tuple[float, ...]:

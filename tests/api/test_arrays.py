@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import calcheck
@@ -81,10 +82,31 @@ def test_quantiles_in_an_array_have_their_levels_beside_it(called):
     found = calcheck.evaluate(y_true=Y, y_quantiles=array, **{called: levels}, **QUICK)
     assert found.results == expected.results
     assert found.conclusion.level == 0.9
+    for same in (array.tolist(), pd.DataFrame(array), pd.DataFrame(array, columns=levels)):
+        named = {} if levels == [*getattr(same, "columns", ())] else {called: levels}
+        assert calcheck.evaluate(y=Y, quantiles=same, **named, **QUICK).results == expected.results
     with pytest.raises(OptionError, match=r"y_quantiles has 4 columns, and 0 levels are given: pass levels="):
         calcheck.evaluate(y=Y, y_quantiles=array)
     with pytest.raises(OptionError, match="quantiles of several targets are not read"):
         calcheck.evaluate(y=np.column_stack([Y, Y]), quantiles=np.stack([array, array], 1), levels=levels)
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"levels": [0.05, 0.05, 0.95]}, "level names a level twice: 0.05, 0.05, 0.95"),
+        ({"levels": [5, 50, 95]}, "level must lie strictly between 0 and 1, got 5: did you mean 0.05"),
+        ({"levels": [0.05, 0.5, 0.95], "level": 0.9}, "levels is level: pass only one of them"),
+        ({"level": 0.9, "levels": [0.05, 0.5, 0.95]}, "levels is level: pass only one of them"),
+        ({"quantiles": {5: MEAN - STD, 95: MEAN + STD}}, "level must lie strictly between 0 and 1, got 5"),
+        ({"quantiles": pd.DataFrame({"low": MEAN - STD})}, "quantiles has 1 columns, and 0 levels are given"),
+    ],
+    ids=["twice", "percent", "both", "both reversed", "mapping", "frame"],
+)
+def test_levels_of_quantiles_that_cannot_be_used_are_refused(stated, message):
+    array = MEAN[:, None] + STD[:, None] * np.array([-1.645, 0, 1.645])
+    with pytest.raises(OptionError, match=message):
+        calcheck.evaluate(**{"y": Y, "quantiles": array} | stated, **QUICK)
 
 
 @pytest.mark.parametrize(
