@@ -164,7 +164,7 @@ def with_levels(given: Mapping[str, Any]) -> dict[str, Any]:
         if found.get("level") is not None:
             raise OptionError("levels is level: pass only one of them")
         found["level"] = given["levels"]
-    name = next((each for each in ("quantiles", "y_quantiles") if found.get(each) is not None), None)
+    name = next((each for each in ("quantiles", "y_quantiles") if found.get(each) is not None), "")
     columns = _without_levels(name, found[name]) if name else []
     if not columns:
         return found

@@ -258,10 +258,9 @@ def _held(report: Report, conclusion: Conclusion) -> str:
     result = next((each for each in found if not each.slice), None)
     if result is None or result.value is None or level is None:
         return ""
-    held, right = percent(_rounded(result.value)), result.reference
-    if right is not None and abs(right - level) > APART:
-        return f"hold {held}, {percent(_rounded(right))} expected"
-    return f"{percent(level)} intervals hold {held}"
+    held, right = f"{percent(level)} intervals hold {percent(_rounded(result.value))}", result.reference
+    is_apart = right is not None and abs(right - level) > APART
+    return f"{held}, {percent(_rounded(right))} expected" if is_apart else held
 
 
 def _within(effect: Effect, conclusion: Conclusion) -> str:

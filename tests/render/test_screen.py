@@ -213,3 +213,13 @@ def test_several_targets_fit_and_the_worst_have_a_line(screen, tmp_path, count):
     shown = [line.split()[0] for line in answered[3:] if re.match(r"  y_\d ", line)]
     assert shown == (["y_0", "y_1"] if count == 2 else ["y_5", "y_3", "y_1", "y_0"])
     assert sum(line.strip() == "3 more targets: --table" for line in (*answered, *checked)) == 2 * (count > 2)
+
+
+def test_intervals_of_two_draws_have_their_level_and_the_expected_coverage(screen, tmp_path):
+    """Of three exchangeable values the last lies between the others with probability 1/3."""
+    drawn = np.random.default_rng(0).normal(size=(200, 3))
+    pd.DataFrame(drawn, columns=["y", "sample_0", "sample_1"]).to_csv(tmp_path / "draws.csv", index=False)
+    lines = screen(tmp_path / "draws.csv", "--replicates", 39, "--resamples", 0)
+    require_screen(lines)
+    held = (np.sort(drawn[:, 1:])[:, 0] <= drawn[:, 0]) & (drawn[:, 0] <= np.sort(drawn[:, 1:])[:, 1])
+    assert f"90 % intervals hold {100 * held.mean():.2g} %, 33 % expected" in re.sub(r"\s+", " ", " ".join(lines))
