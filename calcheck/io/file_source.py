@@ -44,7 +44,6 @@ from calcheck.typing import AnyArray
 MAX_COLUMNS = 3  # Maximum columns to try
 MAX_CATEGORIES = 30  # Maximum number of different texts in a column of inputs
 MOST_NUMBERS = 20  # Maximum number of columns of numbers that are tried as a cause
-
 FIRST_ROWS = 1_000  # Columns that fall among these are not read as possible times
 FAMILY = "dist"  # Column that names the family, in files written by calcheck
 MIN_ERRORS = 10  # Fewer errors may all be positive by chance
