@@ -26,7 +26,7 @@ from calcheck.render.screen import screen_document
 from calcheck.reports import Report
 from calcheck.studies.gate.evaluate import answer_gates, evaluate_rule
 from calcheck.studies.gate.rules import parse
-from calcheck.studies.next_steps import calls, question_for_level
+from calcheck.studies.next_steps import question_for_level, with_calls
 from calcheck.studies.page.document import page_of
 from calcheck.studies.reject.study import CCE, ERROR_METRICS
 from calcheck.studies.sweep.study import REPEATS
@@ -165,8 +165,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             answer=request.answer(),
         )
     found = replace(arguments.require_results(found), skipped=(*found.skipped, *without))
-    if found.conclusion is not None and isinstance(source, FileSource):
-        found = replace(found, conclusion=replace(found.conclusion, next=calls(found, source)))
+    if isinstance(source, FileSource):
+        found = with_calls(found, source, options)
     screen = partial(screen_document, named=metrics is not None)
 
     def again(name: str) -> Report:

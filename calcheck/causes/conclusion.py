@@ -127,9 +127,10 @@ def command_of(cause: Candidate, read: Input, dependence: Sequence[str] = ()) ->
     """Return the command that undoes a cause in the file that was read, given options about rows; else empty."""
     files = [each for each in read.files if each.role == "predictions"]
     several = "," in column_of(read, "--target") and not column_of(read, "--only")
-    if len(files) != 1 or files[0].files != 1 or files[0].path == "-" or several:
+    in_memory = not files and read.options
+    if several or not (in_memory or (len(files) == 1 and files[0].files == 1 and files[0].path != "-")):
         return ""
-    path, options = files[0].path, [*read.options, *dependence]
+    path, options = "..." if in_memory else files[0].path, [*read.options, *dependence]
     if cause.is_corrected:
         return shlex.join(["calcheck", "recalibrate", path, *options, *cause.options])
     if cause.options and cause.options[0] not in SPREADS:

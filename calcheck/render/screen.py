@@ -27,7 +27,7 @@ NUMBERS = 26  # Characters of a number with its interval
 ALONG = {"ranking": "by size", "inputs": "along inputs", "time": "over time", "groups": "by group"}
 """Words for what local errors are along."""
 UNTESTED = "not tested: "
-REGION, MEND = "one-region", "calcheck recalibrate "
+REGION, MEND = "one-region", ("calcheck recalibrate ", "calcheck.recalibrate(")
 ABOUT = 0.1  # By how much less of a fault a second cause may explain whose command is told, too
 APART = 0.02  # Least difference of the level from the coverage of right intervals, for which this is told
 SIGNIFICANT = 0.05  # Maximum p-value of a local error that is shown
@@ -107,11 +107,12 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
         after += "; new inputs: NO"
     told = document.answer_cell(conclusion, after)
     plausible = [each for each in conclusion.causes[:2] if each.explained >= conclusion.causes[0].explained - ABOUT]
-    undo = sorted(dict.fromkeys(each.command for each in plausible if each.command), key=lambda each: MEND in each)
-    further = [each for each in conclusion.next if not (MEND in each and any(MEND in one for one in undo))]
-    commands = (*undo, *further)[: None if conclusion.on is None else COMMANDS]
-    undoes = sum(MEND not in each for each in undo)
-    return Answer(document.QUESTION, told, tuple(lines), commands, undoes, lined=True)
+    commands = dict.fromkeys(each.command for each in plausible if each.command)
+    mends = [each for each in commands if each.startswith(MEND)]
+    undo = [each for each in commands if each not in mends]
+    further = [each for each in conclusion.next if not (mends and each.startswith(MEND))]
+    shown = tuple(dict.fromkeys((*undo, *mends, *further)))[: None if conclusion.on is None else COMMANDS]
+    return Answer(document.QUESTION, told, tuple(lines), shown, len(undo), lined=True)
 
 
 def _faults(conclusion: Answered) -> list[Effect]:

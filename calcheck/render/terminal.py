@@ -170,13 +170,14 @@ def _answer(block: blocks.Answer, width: int) -> Iterator[RenderableType]:
 
 def _command_lines(command: str, width: int, *, undoes: bool) -> Iterator[str]:
     """Yield what a command is for, in a word, and the command, which a shell takes as it is, also on several lines."""
-    if command.startswith("python "):
+    if command.startswith(("python ", "import ")):
         yield from _code_lines(f"  {'undo':<8} {command}", width)
         return
-    if called := re.match(r"(?:calcheck\.)?(\w+)[(.]", command):  # a function of Python
-        yield f"  {PURPOSES.get(called[1], 'look'):<8} {command}"
+    called = re.match(r"(?:calcheck\.)?(\w+)[(.]", command)  # a function of Python
+    purpose = "undo" if undoes else PURPOSES.get(called[1] if called else command.split()[1], "look")
+    if called:
+        yield f"  {purpose:<8} {command}"
         return
-    purpose = "undo" if undoes else PURPOSES.get(command.split()[1], "look")
     line = f"  {purpose:<8} calcheck"
     for word in command.split(" ")[1:]:
         if len(line) + len(word) + len(" \\ ") > width and line.strip():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError
@@ -28,7 +29,9 @@ OUTPUT = re.compile(
     r"|(?<![a-z])(true|truth|target|observed|obs|actual|mean|sd)(?![a-z])"
 )  # Names of columns that are rather targets or outputs of a model than its inputs
 HINT = re.compile(r"pass (--(?:target-std|clip|rounded)) ([^\s;]+)")  # How targets were observed, in a notice
-OF_ROWS, NOISE = ("shuffled-rows", "training-rows"), "noise-left-out"  # Causes after which a correction is wrong; right
+CORRECTED = {"noise-left-out", "one-group", "one-region", "one-input", "heavy-tails", "constant-std", "uneven-std"}
+# Causes after which a correction is right; others are to be undone
+SPREADS = ("std", "var", "log_std", "log_var", "y_std")  # Keywords of which one states the uncertainties
 SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
 MOST = 3  # maximum number of commands
 LABELS = 50  # number of new rows to suggest for labels
@@ -155,9 +158,8 @@ def _shows_a_scale(report: Report, source: FileSource) -> bool:
 
 def _is_undone(conclusion: Conclusion) -> bool:
     """Return whether the most likely cause is to be undone before predictions are corrected."""
-    return any(
-        each.cause in OF_ROWS or (each.command and "recalibrate" not in each.command and each.cause != NOISE)
-        for each in conclusion.causes[:1]
+    return any(  # A correction mends a std of which no command makes the true one
+        each.cause not in CORRECTED and (each.command or "std" not in each.cause) for each in conclusion.causes[:1]
     )
 
 
@@ -201,27 +203,79 @@ def question_for_level(source: FileSource, next_step: str) -> Report | None:
     return Report(calcheck=__version__, input=info, settings={}, results=(), conclusion=answer)
 
 
-def calls(report: Report, source: FileSource) -> tuple[str, ...]:
-    """Return what a report suggests as calls of functions, where ``...`` stands for the arguments that it was given."""
-    return tuple(_call(name, further) for name, further in list(suggestions(report, source))[:MOST])
+def with_calls(report: Report, source: FileSource, given: Mapping[str, Any]) -> Report:
+    """Return a report that suggests calls, where ``...`` stands for the other arguments of that with given keywords."""
+    if report.conclusion is None:
+        return report
+    has_array = hasattr(given.get("inputs"), "shape")  # beside which no column can be named
+    found = tuple(
+        _call(name, further)
+        for name, further in list(suggestions(report, source))[:MOST]
+        if not (has_array and "--inputs" in further)
+    )
+    options = report.input.options
+    causes = tuple(replace(each, command=_undo(each.command, options, given)) for each in report.conclusion.causes)
+    return replace(report, conclusion=replace(report.conclusion, next=found, causes=causes))
 
 
-def _call(name: str, further: Sequence[str]) -> str:
-    """Return a suggestion as a call of a function.
+def _undo(command: str, options: Sequence[str], given: Mapping[str, Any]) -> str:
+    """Return a command that undoes a cause as a call, or as Python; empty if arrays are to have another role.
+
+    >>> read = ["--target", "y", "--std", "std"]
+    >>> _undo("calcheck evaluate a.csv --target y --var std", read, {}), _undo("python -c 'import numpy'", read, {})
+    ("calcheck.evaluate(..., var='std')", 'import numpy')
+    >>> _undo("calcheck evaluate a.csv --target y --var std", read, {"std": "std"})
+    "calcheck.evaluate(..., std=None, var='std')"
+    """
+    if not command.startswith("calcheck "):
+        return shlex.split(command)[-1] if command else ""
+    words = shlex.split(command)
+    stated, wanted = _values(options), _values(words)
+    further = {
+        flag: values
+        for flag, values in wanted.items()
+        if values not in (stated.get(flag), [str(given.get(_keyword(flag)))])
+    }
+    former = [name for name in SPREADS if given.get(name) is not None] if {*map(_keyword, further)} & {*SPREADS} else []
+    if any(not isinstance(given[name], str) for name in former):
+        return ""
+    return _call(
+        words[1], [word for flag, values in further.items() for each in values for word in (flag, each)], former
+    )
+
+
+def _values(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of options by flag."""
+    found: dict[str, list[str]] = {}
+    for flag, value in pairwise(words):
+        if flag.startswith("--"):
+            found.setdefault(flag, []).append(value)
+    return found
+
+
+def _keyword(flag: str) -> str:
+    """Return the keyword of an option."""
+    return flag.removeprefix("--").replace("-", "_")
+
+
+def _call(name: str, further: Sequence[str], former: Sequence[str] = ()) -> str:
+    """Return a suggestion as a call of a function, without former keywords.
 
     >>> _call("evaluate", ["--inputs", "age,sex"]), _call("check", []), _call("lzms", [])
     ("calcheck.evaluate(..., inputs='age,sex')", 'calcheck.assert_calibrated(...)', "report.plot('lzms')")
+    >>> _call("evaluate", ["--filter", "a>1", "--filter", "b!=0"]), _call("cce", ["--worst", "5"])
+    ("calcheck.evaluate(..., filter=['a>1', 'b!=0'])", "calcheck.evaluate(..., metrics='cce', worst=5)")
     >>> _call("evaluate", ["--on", "new.csv", "--label", "50", "--pointwise", "rows.csv"])
     "calcheck.evaluate(..., label=50).rows('on')"
     """
+    if name in METRICS and not further:
+        return f"report.plot({name!r})"
+    metric = [f"metrics={name!r}"] if name in METRICS else []
     keywords = [
-        f"{flag.removeprefix('--').replace('-', '_')}={value if value.isdecimal() else repr(value)}"
-        for flag, value in zip(further[::2], further[1::2], strict=True)
+        f"{_keyword(flag)}={values if flag == '--filter' else values[0] if values[0].isdecimal() else repr(values[0])}"
+        for flag, values in _values(further).items()
         if flag not in ("--on", "--pointwise")
     ]
-    if name in METRICS and not keywords:
-        return f"report.plot({name!r})"
-    metric = [repr(name)] if name in METRICS else []
     function = {"check": "assert_calibrated"}.get(name, "evaluate" if metric else name)
-    called = f"calcheck.{function}({', '.join(['...', *metric, *keywords])})"
+    called = f"calcheck.{function}({', '.join(['...', *metric, *(f'{each}=None' for each in former), *keywords])})"
     return f"{called}.rows('on')" if "--label" in further else called
