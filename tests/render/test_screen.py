@@ -208,7 +208,7 @@ def test_several_targets_fit_and_the_worst_have_a_line(screen, tmp_path, count):
         require_screen(lines)
     assert answered[2].startswith("Can the uncertainties be trusted?  NO: y_1")
     assert compared[2] == "Which model is best?  b"
-    assert checked[4].split()[:4] == ["answer", "==", "no", "violated"]
+    assert checked[4].split()[:6] == ["fails", "if", "answer", "==", "no", "violated"]
     assert checked.index("… 1 more: --table") < checked.index(answered[2])  # of five rules
     shown = [line.split()[0] for line in answered[3:] if re.match(r"  y_\d ", line)]
     assert shown == (["y_0", "y_1"] if count == 2 else ["y_5", "y_3", "y_1", "y_0"])
