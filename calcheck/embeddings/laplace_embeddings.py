@@ -378,7 +378,7 @@ class SmoothEmbeddings(ScalarEmbeddings):
     @property
     def _features(self) -> Values:
         weights = np.sqrt(self._gamma * np.diff(self._edges)[:, None] * self._rule.weights)
-        inside = (self._left * weights).reshape(len(self._left), -1)
+        inside = (self._left * weights).reshape(len(self._left), weights.size)
         return np.concatenate([inside, self._end[:, None]], axis=1)
 
 

@@ -260,6 +260,8 @@ def _stacked(block: Sequence[Predictions], data: Predictions) -> Predictions | N
     stated = predictive.n_draws, predictive.quantile_levels, predictive.interval_levels
     if len(block) == 1 or not is_usual or any(each is not None for each in stated):
         return None
+    if predictive.normal() is None and next(iter(predictive.batches()))[0].stop < len(predictive):
+        return None  # functions of batches are shared by replicates
     every = _repeated(predictive, len(block))
     return Predictions(predictive=every).with_targets(np.concatenate([each.targets() for each in block]), every)
 

@@ -8,6 +8,7 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
+from calcheck.distributions.base import Repeated
 from calcheck.distributions.continuous import LocationScale
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
@@ -93,6 +94,8 @@ def _quantiles_by_batch(predictive: Predictive, levels: tuple[float, ...]) -> It
 @cached
 def _cached_quantiles(predictive: Predictive, levels: tuple[float, ...]) -> Values:
     """Return the quantiles at each level, (q, n)."""
+    if isinstance(predictive, Repeated):
+        return np.tile(_cached_quantiles(predictive.base, levels), predictive.count)
     found = np.empty((len(levels), len(predictive)))
     for rows, part in predictive.batches():
         for line, level in zip(found, levels, strict=True):

@@ -187,7 +187,7 @@ def test_studies_have_the_answer_first_and_fit(screen, tmp_path):
         assert lines[2].startswith(question.replace("−", "-"))
     lines = screen("check", wrong, "--fail-on", "zms > 2", "--fail-on", "abs(bias) > 9", code=1)
     require_screen(lines)
-    assert [line.split()[3] for line in lines[4:6]] == ["violated", "passed"]
+    assert [line.split()[5] for line in lines[4:6]] == ["violated", "passed"]
 
 
 @pytest.mark.parametrize("count", [slow(2), 7])
