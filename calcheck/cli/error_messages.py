@@ -8,7 +8,6 @@ from typing import Any
 
 import typer
 
-from calcheck.cli.guide import read_guides
 from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 
 BEFORE_COMMAND = ("--config", "--no-config")
@@ -30,6 +29,8 @@ LISTS = frozenset(
 
 def explain(error: typer.TyperException, words: Sequence[str], commands: Sequence[str]) -> str:
     """Return the message of a usage error, with a hint."""
+    from calcheck.cli.guide import read_guides  # which imports the metrics
+
     message: str = getattr(error, "message", "") or error.format_message()
     if hasattr(error, "possibilities"):  # only the error about an unknown option has them
         return f"{message}. {_option_hint(error)}"

@@ -261,6 +261,8 @@ class _Finder:
     def _by_target(self) -> dict[str, tuple[str, str]]:
         """The columns of means and standard deviations by the target in their names: those of the known targets."""
         found = naming_schemes.moments_by_target(self.columns.free)
+        if not found:
+            return {}
         target = self.options.target
         named = self.columns.parse_list("target", target) if target else ()
         one = None if named or self.options.truth else self.columns.one_of("target", TARGETS)

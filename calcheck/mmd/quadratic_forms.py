@@ -30,8 +30,8 @@ FEW_ROWS = 512  # maximum rows at which a whole factor of the kernel matrix is a
 RANKS = (64, 128, 256, 512)  # numbers of landmarks for replicates, tried in order
 # Maximum standard deviation of what they miss, relative to that under the null; data and replicates miss the same, so
 # that p is exact
-MISSED = 1e-2
-OMITTED = 1e-4  # The same of the directions of little variance
+MISSED = 1e-3
+OMITTED = 5e-6  # The same of the directions of little variance
 CHECKED_ROWS = 1_024  # rows on which it is measured
 SIGNS = 16  # random sign vectors that estimate the null standard deviation, to within a third
 BLOCK_BYTES = 1 << 26  # kernel values per block

@@ -213,10 +213,12 @@ def _of_effect(part: str, effect: Effect, quantile: float, tolerance: float) -> 
 
 def _of_squares(part: str, result: Result, quantile: float, tolerance: float) -> Iterator[tuple[str, _Distance]]:
     """Yield the logarithm of the root mean square of errors in predicted standard deviations."""
-    if result.value is not None and result.low is not None and result.high is not None and result.high > result.low > 0:
-        value, low, high = (math.log(each) / 2 for each in (result.value, result.low, result.high))
-        text = f"{result.value:.3g} ({result.low:.3g}–{result.high:.3g})"
-        yield f"{part}{SQUARES}", _Distance(value, (high - low) / (2 * quantile), math.log1p(tolerance), text)
+    known = [each for each in (result.value, result.low, result.high) if each is not None and each > 0]
+    match known:
+        case value, low, high if low < high:
+            error = math.log(high / low) / (4 * quantile)
+            text = f"{value:.3g} ({low:.3g}–{high:.3g})"
+            yield f"{part}{SQUARES}", _Distance(math.log(value) / 2, error, math.log1p(tolerance), text)
 
 
 def _of_score(part: str, result: Result, quantile: float, tolerance: float) -> Iterator[tuple[str, _Distance]]:

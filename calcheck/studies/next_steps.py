@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError
-from calcheck.io.interval_columns import held_text, without_level
 from calcheck.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -187,6 +186,8 @@ def remedies(noticed: dict[str, Any], inputs: str) -> Iterator[list[str]]:
 
 def question_for_level(source: FileSource, next_step: str) -> Report | None:
     """Return the report of intervals whose level is not known: how many targets they hold, and what to do."""
+    from calcheck.io.interval_columns import held_text, without_level  # help does without NumPy
+
     held, pair = source.coverage_without_level(), without_level(source.columns, source.options)
     if held is None or pair is None:
         return None
