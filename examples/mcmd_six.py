@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from calcheck.charts.drawing import draw
 from calcheck.charts.picture import Picture
-from calcheck.render.metric_pictures import metric_pictures
+from calcheck.render.pictures import metric_pictures
 from calcheck.reports import Report
 from calcheck.storage.report_json import read_report
 

@@ -22,11 +22,10 @@ from calcheck.metrics import canonical_name
 from calcheck.predictions import Predictions, Source, with_input_columns
 from calcheck.render import FORMATS, PAGE, formats_of, page, terminal
 from calcheck.render import render as render_as
-from calcheck.render.answer_picture import answer_picture
 from calcheck.render.data import NUMBERS, metric_lines
 from calcheck.render.document import Document, report_document
-from calcheck.render.metric_pictures import metric_picture, metric_pictures
 from calcheck.render.page import escape, render, render_fragment
+from calcheck.render.pictures import answer_picture, metric_picture, metric_pictures
 from calcheck.render.screen import screen_document
 from calcheck.reports import Report, Result
 from calcheck.storage.atomic_write import write_bytes, write_text

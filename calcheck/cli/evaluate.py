@@ -194,8 +194,7 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
     pointwise.write()
     reports = [report for report, _ in models]
     if plot := build(study_options.PlotOptions, given).plot:
-        from calcheck.render.answer_picture import answer_picture
-        from calcheck.render.metric_pictures import report_picture
+        from calcheck.render.pictures import answer_picture, report_picture
 
         named = build(study_options.MetricSelectionOptions, given).metrics
         picture = None if named else answer_picture(reports[0])

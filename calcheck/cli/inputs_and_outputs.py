@@ -97,7 +97,7 @@ def draw(picture: Picture, path: str) -> None:
 
 def pictures_of(report: Report) -> tuple[Picture, ...]:
     """Return the pictures of a report of metrics."""
-    from calcheck.render.metric_pictures import metric_pictures
+    from calcheck.render.pictures import metric_pictures
 
     return metric_pictures(report)
 

@@ -251,7 +251,7 @@ class Study:
 
     def pictures_of(self, report: Report, *found: Any) -> Sequence[Picture]:
         """Return the pictures of a report of this study."""
-        from calcheck.render.metric_pictures import joined_pictures, metric_pictures
+        from calcheck.render.pictures import joined_pictures, metric_pictures
         from calcheck.reports import Report
 
         if targets := getattr(report, "targets", None):

@@ -17,7 +17,7 @@ from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.render.data import render_csv
 from calcheck.render.document import Paragraph, report_document
 from calcheck.render.markdown import escape
-from calcheck.render.metric_pictures import report_picture
+from calcheck.render.pictures import report_picture
 from calcheck.reports import Input, InputFile, Overall, Report, Result, Skipped
 from calcheck.storage.report_json import read_report
 from tests.helpers.files import columns, table, write

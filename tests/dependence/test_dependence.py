@@ -31,7 +31,7 @@ from calcheck.inference.bootstrap import Statistic, clustered
 from calcheck.inference.null_distribution import multiplier_noise
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.render.metric_pictures import metric_pictures
+from calcheck.render.pictures import metric_pictures
 from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.studies.slices.groups import clusters_within
 from tests.helpers.simulations import autoregressive, sets

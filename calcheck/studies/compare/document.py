@@ -8,7 +8,6 @@ from calcheck.charts.picture import Axis, Line, Panel, Picture, Points, Rule
 from calcheck.models.best_model import SCORES
 from calcheck.models.report_difference import Change, Diff, Unmatched
 from calcheck.render import document, new_inputs
-from calcheck.render.metric_pictures import curve, expected_marks, numbers
 from calcheck.render.numbers_and_notes import (
     ABSENT,
     interval,
@@ -19,6 +18,7 @@ from calcheck.render.numbers_and_notes import (
     skipped_notes,
     unit,
 )
+from calcheck.render.pictures import curve, expected_marks, numbers
 from calcheck.reports import Report, Result
 from calcheck.reports.conclusion import BestModel
 

@@ -7,8 +7,8 @@ from calcheck.charts.picture import PERFECT, Axis, Intervals, Line, Mark, Panel,
 from calcheck.core.text import exponential
 from calcheck.render import document
 from calcheck.render.document import answer_to, gates_table
-from calcheck.render.metric_pictures import numbers
 from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number, results_by
+from calcheck.render.pictures import numbers
 from calcheck.reports import Monitor, Report, Result
 
 QUESTION = "Can the uncertainties still be trusted?"

@@ -24,9 +24,8 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.regions import maps
 from calcheck.render import document as documents
 from calcheck.render import page
-from calcheck.render.answer_picture import answer_picture
-from calcheck.render.metric_pictures import metric_picture
 from calcheck.render.numbers_and_notes import ABSENT, describe_input, notes, number, reasons
+from calcheck.render.pictures import answer_picture, metric_picture
 from calcheck.render.screen import screen_answer
 from calcheck.reports import Report
 from calcheck.statistics.curves import FEW_ROWS, RowIntervals, row_intervals

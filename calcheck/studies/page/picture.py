@@ -15,7 +15,7 @@ from calcheck.distributions import Samples
 from calcheck.predictions import Predictions
 from calcheck.regions import maps
 from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, RegionMap, histogram_limits, quantities
-from calcheck.render.metric_pictures import CLEAR, outline
+from calcheck.render.pictures import CLEAR, outline
 from calcheck.reports.conclusion import Cause
 from calcheck.statistics.curves import RowIntervals
 from calcheck.typing import Mask, Values

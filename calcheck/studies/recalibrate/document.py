@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from calcheck.charts.picture import Axis, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.core.text import p_text, percent
 from calcheck.render import document
-from calcheck.render.metric_pictures import numbers
 from calcheck.render.numbers_and_notes import ABSENT, factor, interval, name_with_unit, notes, number, p_value
+from calcheck.render.pictures import numbers
 
 if TYPE_CHECKING:
     from calcheck.recalibration.methods import RecalibrationMap

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from calcheck.charts.picture import Axis, Band, Mark, Panel, Picture
 from calcheck.render.document import Block, Cell, Column, Table, marks_in, note_blocks, row_of, source
-from calcheck.render.metric_pictures import curve, expected_marks, numbers
 from calcheck.render.numbers_and_notes import interval, name_with_unit, notes, number, p_value, results_by
+from calcheck.render.pictures import curve, expected_marks, numbers
 from calcheck.reports import Report, Result
 
 RANDOM, AREA = "random", "area"  # values in the subsets of results

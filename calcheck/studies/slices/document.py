@@ -9,7 +9,6 @@ from calcheck.conclusion.effects import are_beyond, are_within
 from calcheck.core.text import percent
 from calcheck.render import document, screen
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
-from calcheck.render.metric_pictures import CLEAR, numbers, outline
 from calcheck.render.numbers_and_notes import (
     ABSENT,
     Span,
@@ -21,6 +20,7 @@ from calcheck.render.numbers_and_notes import (
     results_by,
     shift,
 )
+from calcheck.render.pictures import CLEAR, numbers, outline
 from calcheck.reports import Curve, Report, Result
 from calcheck.reports.conclusion import Conclusion
 

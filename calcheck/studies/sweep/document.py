@@ -7,8 +7,8 @@ from typing import Any
 from calcheck.charts.picture import Axis, Mark, Panel, Picture
 from calcheck.errors import OptionError
 from calcheck.render.document import Block, Cell, Column, Table, marks_in, note_blocks, row_of, source
-from calcheck.render.metric_pictures import curve, numbers
 from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number
+from calcheck.render.pictures import curve, numbers
 from calcheck.reports import Report, Result
 
 RANKED = 3  # minimum number of models for which Kendall's tau is shown

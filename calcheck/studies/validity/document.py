@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from calcheck.charts.picture import Axis, Mark, Panel, Picture
 from calcheck.render.document import Block, Cell, Column, Legend, Paragraph, Table, row_of, source
-from calcheck.render.metric_pictures import curve, numbers
 from calcheck.render.numbers_and_notes import describe_input, interval, number, results_by
+from calcheck.render.pictures import curve, numbers
 from calcheck.reports import Report
 
 LEGEND = (
