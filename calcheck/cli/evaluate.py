@@ -14,7 +14,6 @@ import typer
 
 from calcheck.cli import check, inputs_and_outputs
 from calcheck.cli.error_messages import list_hint
-from calcheck.cli.next_commands import evaluation_of, next_commands, without_known_names
 from calcheck.cli.states import merge_states, stream_metrics
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
 from calcheck.errors import FileError, OptionError
@@ -27,7 +26,7 @@ from calcheck.render.screen import screen_document
 from calcheck.reports import Report, Skipped
 from calcheck.studies import STUDIES
 from calcheck.studies import options as study_options
-from calcheck.studies.next_steps import question_for_level
+from calcheck.studies.next_steps import evaluation_of, next_commands, question_for_level, without_known_names
 from calcheck.typing import Mask
 
 if TYPE_CHECKING:

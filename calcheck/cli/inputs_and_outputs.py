@@ -140,7 +140,6 @@ def deliver_text(text: str, output: study_options.AnyReportOptions) -> None:
         write_text(str(output.output), text)
 
 
-INPUTS = ("embedding", "inputs")
 LEVEL = "level"  # Of the intervals in a file, and of metrics
 UNWEIGHTED = (
     *("plot", "save_state", "settings_from", "dask", "checkpoint", "at", "against"),

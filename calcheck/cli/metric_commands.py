@@ -11,6 +11,7 @@ from calcheck.cli.study_commands import CommandRequest
 from calcheck.cli.typer_options import Command, build, command_of, parameters_of
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
+from calcheck.io.column_names import INPUTS
 from calcheck.options import Argument, Group, group, options_of
 from calcheck.render import PAGE
 from calcheck.studies import Answer, Study, options
@@ -35,7 +36,7 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
     info, own = metric.info, Group("Metric", (metric,)).omit(inputs_and_outputs.LEVEL)
     parts = {
         own: True,
-        options.COLUMNS if info.takes_inputs else options.COLUMNS.omit(*inputs_and_outputs.INPUTS): True,
+        options.COLUMNS if info.takes_inputs else options.COLUMNS.omit(*INPUTS): True,
         group("Rows", options.RowOptions): True,
         options.WEIGHTS: True,
         group("Rows", options.EvaluationPointsOptions): info.conditional,

@@ -19,14 +19,14 @@ import typer
 from calcheck.cli import inputs_and_outputs
 from calcheck.cli.app import metric_name
 from calcheck.cli.inputs_and_outputs import is_given, refuse
-from calcheck.cli.next_commands import evaluation_of, monitor_commands, recalibrate_commands, slice_commands
 from calcheck.cli.typer_options import Command, build, command_of, parameters_of, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
-from calcheck.execution.run import Run
-from calcheck.io.column_names import ColumnOptions
+from calcheck.execution.run import RowDependence, Run, SeedOptions
+from calcheck.io.column_names import RENAMED, ColumnOptions
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.options import flag_of, is_excluded, options_of
+from calcheck.options import Option, flag_of, is_excluded, options_of
 from calcheck.studies import STUDIES, Answer, Request, Study
+from calcheck.studies.next_steps import FEWEST_ROWS, evaluation_of, given_options, remedies
 from calcheck.studies.options import OVERWRITTEN, SCREEN, AnyReportOptions, RuleOptions
 from calcheck.typing import AnyArray
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from calcheck.reports import Report, Skipped
 
 OPTION_NAME = "[a-z][a-z_-]*"
+OF_CORRECTED = ("inputs", "embedding", "target_std", "clip", "rounded")  # Options that corrected files need, too
 
 
 class CommandRequest(Request):
@@ -378,3 +379,82 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
     ]
     numbered = [f"{path.stem} ({place})" for place, path in enumerate(paths, start=1)]
     return next((each for each in candidates if len(set(each)) == len(each)), numbered)
+
+
+def monitor_commands(report: Report, file: str, given: dict[str, Any]) -> tuple[str, ...]:
+    """Return the commands that show more about the rows since the beginning of a fault, or about all, and mend them."""
+    if file == "-" or report.monitor is None:
+        return ()
+    time, start = str(report.settings["time"]), report.monitor.fault_start
+    since = [] if start is None else ["--filter", f"{time}>={start}"]
+    commands = {"evaluate": since} | ({"recalibrate": []} if since and report.input.n >= FEWEST_ROWS else {})
+    return tuple(
+        shlex.join(["calcheck", name, file, *given_options(name, given), "--time", time, *further])
+        for name, further in commands.items()
+    )
+
+
+def recalibrate_commands(report: Report, given: dict[str, Any]) -> tuple[str, ...]:
+    """Return the commands that apply a correction, or that evaluate the corrected file."""
+    file, corrected, steps = str(given["file"]), given.get("corrected"), report.settings.get("steps", True)
+    if corrected:
+        if given.get("to") and not any(each.slice.get("rows") == "other rows" for each in report.results):
+            return ()  # There are no targets
+        return (shlex.join(["calcheck", "evaluate", corrected, *_of_corrected_files(given)]),)
+    if file == "-" or not steps or given.get("map") is not None or given.get("to") is not None:
+        return ()
+    command = ["calcheck", "recalibrate", file, *given_options("recalibrate", given, also=_of_fits())]
+    return (shlex.join([*command, "--to", "NEW", "-o", f"corrected{PurePath(file).suffix or '.csv'}"]),)
+
+
+def _of_fits() -> list[Option]:
+    """Return the options that a correction depends on."""
+    from calcheck.studies.recalibrate.options import CorrectionOptions, RecalibrationOptions
+
+    on = [option for option in options_of(CorrectionOptions) if option.field == "on"]
+    return [*options_of(RecalibrationOptions), *on, *options_of(SeedOptions)]
+
+
+def _of_corrected_files(given: dict[str, Any]) -> Iterator[str]:
+    """Yield options about inputs, dependent rows and the observation of targets, which a corrected file needs, too.
+
+    Columns that have another name there, since theirs is that of a parameter of its distributions, are named so.
+    """
+    from calcheck.io.files import File
+    from calcheck.io.tables import open_file
+
+    path = str(given["corrected"])
+    written = {*open_file(File(path)).schema.names} if Path(path).exists() else set()
+    of_columns = [option for option in options_of(ColumnOptions) if option.field in OF_CORRECTED]
+    for option in (*of_columns, *options_of(RowDependence)):
+        if given.get(option.field) not in (None, (), False, option.default):
+            text = option.text(given[option.field])
+            named = [f"{name}{RENAMED}" if f"{name}{RENAMED}" in written else name for name in text.split(",")]
+            yield from (option.flag, ",".join(named) if {*named} <= written else text)
+
+
+def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the commands that show more about the first group that fails, and that correct predictions by group."""
+    from calcheck.studies.slices.document import ranked_groups
+
+    ranked = [each for _, own in ranked_groups(report) for each in own.values() if each.verdict == "fail"]
+    faults = ranked or [result for result in report.results if result.verdict == "fail"]
+    causes = [each for each in faults if each.slice["filter"] and "explained_by" not in each.slice]
+    failed = next(iter(causes or faults), None)
+    if any(each.slice.get("explained_by") for each in faults):
+        named = [each for each in columns if any(str(one.slice["group"]).startswith(each) for one in causes)]
+        columns = named or columns
+    if file != "-" and columns and (noticed := report.settings.get("dependence_noticed")):
+        by, slices = ["--by", ",".join(columns)], ["calcheck", "slices", file]
+        found = remedies(noticed, str(given.get("inputs") or ""))
+        return tuple(shlex.join([*slices, *given_options("slices", given, each), *by, *each]) for each in found)
+    if file == "-" or failed is None:
+        return ()
+    evaluate = shlex.join(["calcheck", "evaluate", file, *given_options("evaluate", given)])
+    recalibrate = ["calcheck", "recalibrate", file, *given_options("recalibrate", given)]
+    recalibrate += ["--by", ",".join(columns)] if columns else []
+    if not failed.slice["filter"] and "score" in failed.slice:  # a region that no filter states
+        return (f"{shlex.join(['calcheck', 'slices', file, *given_options('slices', given)])} --pointwise rows.csv",)
+    mends = bool(columns) or "score" in failed.slice  # Regions of a search: the columns that matter are found
+    mends &= report.conclusion is None or report.conclusion.answer != "yes"
+    return (f"{evaluate} {failed.slice['filter']}".strip(), *([shlex.join(recalibrate)] if mends else []))

@@ -8,6 +8,7 @@ from calcheck.distributions import CONVENTIONS
 from calcheck.errors import OptionError
 from calcheck.options import option, require_positive_option, require_share_option
 
+INPUTS = ("embedding", "inputs")  # Options that name the inputs
 TARGETS = ("y", "y_true", "target", "observed", "observation", "oracle_value")
 MEANS = ("mean", "y_pred", "y_preds", "pred", "prediction")
 STDS = ("std", "sigma", "y_std", "pred_uct", "uE")

@@ -1,4 +1,4 @@
-"""What a report suggests to do next: names of commands, which are functions in Python, with options."""
+"""What a report suggests to do next: commands for a shell, which are calls of functions in Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError
+from calcheck.execution.run import RowDependence
+from calcheck.io.column_names import INPUTS, MEANS, OTHER_NAMES, STDS, TARGETS, ColumnOptions
 from calcheck.metrics import METRICS
+from calcheck.options import Option, options_of
 
 if TYPE_CHECKING:
     from calcheck.io.file_source import FileSource
@@ -202,6 +205,51 @@ def question_for_level(source: FileSource, next_step: str) -> Report | None:
         columns = {role: name for role, name in read.columns.items() if role != "levels"}
         info = replace(read, predictive="intervals", columns=columns, options=())
     return Report(calcheck=__version__, input=info, settings={}, results=(), conclusion=answer)
+
+
+def next_commands(report: Report, file: str, source: FileSource, given: dict[str, Any]) -> tuple[str, ...]:
+    """Return the commands that show more about the effects, as they can be pasted into a shell."""
+    if file == "-":
+        return ()
+    return tuple(
+        shlex.join(["calcheck", name, file, *given_options(name, given, further), *further])
+        for name, further in list(suggestions(report, source))[:MOST]
+    )
+
+
+def without_known_names(command: str, given: dict[str, Any]) -> str:
+    """Return a command without the options that were not given and name columns that are found without them."""
+    if not command.startswith("calcheck "):
+        return command
+    words = shlex.split(command)
+    known = {"target": TARGETS, "mean": MEANS, "std": STDS, "samples": None, "quantiles": None}
+    for name, names in known.items():
+        place = words.index(f"--{name}") if f"--{name}" in words and not given.get(name) else 0
+        if place and (names is None or words[place + 1] in {*names, *OTHER_NAMES[name]}):
+            del words[place : place + 2]
+    return shlex.join(words)
+
+
+def evaluation_of(file: str, given: dict[str, Any], further: Sequence[str]) -> str:
+    """Return the command that says whether a model can be trusted, with further options about it."""
+    return shlex.join(["calcheck", "evaluate", file, *given_options("evaluate", given, further), *further])
+
+
+def given_options(
+    command: str, given: dict[str, Any], further: Sequence[str] = (), also: Sequence[Option] = ()
+) -> Iterator[str]:
+    """Yield the given options about columns and dependent rows, and others, of a command, except the further ones."""
+    configured = {setting.option.field for setting in given["settings"].used}
+    without = () if command not in METRICS or METRICS[command].info.takes_inputs else INPUTS
+    dependence = options_of(RowDependence) if "cluster" in given and command != "slices" else []
+    for option in {each.field: each for each in (*options_of(ColumnOptions), *dependence, *also)}.values():
+        value = given.get(option.field)
+        if value in (None, (), False, option.default) or option.field in configured or option.field in without:
+            continue
+        if option.flag in further:
+            continue
+        for text in value if option.repeated else [value]:
+            yield from (option.flag,) if text is True else (option.flag, option.text(text))
 
 
 def with_calls(report: Report, source: FileSource, given: Mapping[str, Any]) -> Report:
