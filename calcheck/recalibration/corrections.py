@@ -59,7 +59,9 @@ def _descend(design: Values, squares: Values, penalty: Values, start: Values, st
 
     def loss(coefficients: Values) -> float:
         log_variance = design @ coefficients
-        return float(np.sum(log_variance + squares * np.exp(-log_variance)) + coefficients @ penalty @ coefficients / 2)
+        with np.errstate(over="ignore", invalid="ignore"):  # The loss of a step that is far too long is no number
+            terms = log_variance + squares * np.exp(-log_variance)
+        return float(np.sum(terms) + coefficients @ penalty @ coefficients / 2)
 
     before = loss(start)
     for _ in range(MAX_HALVINGS):

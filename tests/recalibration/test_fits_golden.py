@@ -131,6 +131,13 @@ def test_groups_get_their_mean_squared_z_score_without_a_penalty():
     assert found == pytest.approx([1.785, 1.6275, 0.47265625])
 
 
+def test_groups_of_extremely_different_squares_get_their_means_without_a_warning():
+    """The first Newton step is so long that the exponential function overflows."""
+    squares = np.repeat([0.25, 1e12], 5)
+    design = np.column_stack([np.ones(10), np.repeat([0.0, 1.0], 5)])
+    assert gamma_regression(design, squares, 0.0) == pytest.approx([np.log(0.25), np.log(4e12)])
+
+
 def test_draws_are_compared_with_a_perfect_ensemble_of_as_many_draws():
     draws = np.array([[-2.0, -1.0, 0.0, 1.0, 2.0], [0.0, 2.0, 4.0, 6.0, 8.0]])
     rows = Predictions(y=np.array([3.0, 0.0]), predictive=Samples(draws))
