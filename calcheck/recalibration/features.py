@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -234,18 +234,27 @@ def usable_columns(rows: Predictions, columns: Sequence[str]) -> tuple[str, ...]
 
     These have numbers or times in all rows, or few texts, and are neither constant, nor targets or their errors.
     """
-    predictive, y = rows.distributions(), rows.targets().reshape(len(rows))
+    predictive = rows.distributions()
     try:
         own = {STD: predictive.spread(), MEAN: center(predictive)}
     except DataError:  # Intervals, and quantiles without outer ones
-        own = {MEAN: np.zeros(len(rows))}
-    errors = y - own[MEAN]
+        own = {}
     predicted = [name for name, values in own.items() if np.ptp(values) > 0]
     predicted = predicted if predictive.n_draws is None else predicted[:1]
     found = [name for name in columns if name in rows.columns and name not in PREDICTED]
-    every = [(name, np.asarray(rows.columns[name])) for name in found]
-    found = [name for name, raw in every if _is_usable(raw) and not is_of_targets(name, raw, y, errors)]
-    return (*predicted, *found[:MOST_COLUMNS])
+    usable = {name: raw for name in found if _is_usable(raw := np.asarray(rows.columns[name]))}
+    return (*predicted, *without_targets(rows, usable)[:MOST_COLUMNS])
+
+
+def without_targets(rows: Predictions, columns: Mapping[str, AnyArray]) -> list[str]:
+    """Return the names of the columns that are not computed from any of the targets."""
+    y = rows.targets().reshape(len(rows), -1)
+    try:
+        errors = y - center(rows.distributions()).reshape(y.shape)
+    except DataError:  # Intervals, and quantiles without outer ones
+        errors = y
+    tried = [*zip(y.T, errors.T, strict=True)]
+    return [name for name, raw in columns.items() if not any(is_of_targets(name, raw, *each) for each in tried)]
 
 
 def _is_usable(raw: AnyArray) -> bool:

@@ -176,8 +176,20 @@ def _inputs(source: FileSource) -> list[str]:
     numbers, vectors = ([name for name in names if not OUTPUT.search(name)] for names in columns)
     if len(vectors) == 1:
         return ["--embedding", vectors[0]]
-    numbers = source.without_gaps(numbers) if len(numbers) <= MOST_INPUTS else []
+    numbers = _without_targets(source.without_gaps(numbers), source) if len(numbers) <= MOST_INPUTS else []
     return ["--inputs", ",".join(numbers)] if 0 < len(numbers) <= MOST_INPUTS else []
+
+
+def _without_targets(names: list[str], source: FileSource) -> list[str]:
+    """Return the names of columns that are not computed from targets, as far as their rows are in memory."""
+    rows, columns = source.rows_in_memory(), source.free_columns()
+    known = {name: columns[name] for name in names if name in columns}
+    if rows is None or not known:
+        return names
+    from calcheck.recalibration.features import without_targets
+
+    kept = without_targets(rows, known)
+    return [name for name in names if name in kept or name not in known]
 
 
 def remedies(noticed: dict[str, Any], inputs: str) -> Iterator[list[str]]:

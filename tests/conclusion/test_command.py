@@ -238,6 +238,13 @@ def test_commands_follow_from_the_columns_of_a_file_and_run_on_it(calcheck, tmp_
     assert next_of(calcheck, file)[0] == f"calcheck slices {file}"
 
 
+def test_no_column_that_is_computed_from_targets_is_proposed_as_an_input(calcheck, tmp_path):
+    file, frame = tmp_path / "derived.csv", weather(5)[["y", "mean", "std", "hum"]]
+    gap = frame["y"] - frame["mean"]
+    frame.assign(abs_diff=gap.abs(), gap2=gap**2, fahrenheit=1.8 * frame["y"] + 32).to_csv(file, index=False)
+    assert next_of(calcheck, file)[0] == f"calcheck evaluate {file} --inputs hum"
+
+
 def test_no_correction_is_proposed_where_errors_show_no_scale(calcheck, tmp_path):
     file = tmp_path / "same.parquet"
     frame = weather(6, 1.5)
