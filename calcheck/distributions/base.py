@@ -348,19 +348,17 @@ def _refused(owner: Any, *_: Any) -> Any:
     )
 
 
-def _tiled(owner: Any, name: str, *given: Any) -> Any:
-    found = getattr(owner.base, name)(*given)
-    if isinstance(found, tuple):
-        return tuple(np.tile(each, owner.count) for each in found)
-    return np.tile(found, owner.count)
-
-
-def _split(owner: Any, name: str, *at: Values) -> Any:
-    parts = [getattr(owner.base, name)(*each) for each in zip(*(np.split(y, owner.count) for y in at), strict=True)]
-    if isinstance(parts[0], tuple):
-        whole = [np.concatenate(each) for each in zip(*parts, strict=True)]
-        return (whole[0],) * len(whole) if all(first is each for first, *rest in parts for each in rest) else (*whole,)
-    return np.concatenate(parts)
+def _repeated(owner: Any, name: str, *given: Any) -> Any:
+    """Return what a method returns of each repetition: of its part of arguments with rows, else of all the same."""
+    method, is_split = getattr(owner.base, name), any(isinstance(each, np.ndarray) for each in given)
+    if is_split:
+        parts = [method(*each) for each in zip(*(np.split(y, owner.count) for y in given), strict=True)]
+    else:
+        parts = [method(*given)] * owner.count
+    if not isinstance(parts[0], tuple):
+        return np.concatenate(parts)
+    whole = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    return (whole[0],) * len(whole) if all(first is each for first, *rest in parts for each in rest) else (*whole,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,16 +378,20 @@ class Repeated(Predictive):
         for name in ("has_atoms", "has_masses", "shape_is_known", "caveat", "display_name", "is_discrete")
     )
     mean, std, spread, median, quantile, central_interval, interval_width, central_mass, support_interval = (
-        METHOD(_tiled, name)
+        METHOD(_repeated, name)
         for name in (
             *("mean", "std", "spread", "median", "quantile", "central_interval", "interval_width", "central_mass"),
             "support_interval",
         )
     )
-    cdf, cdf_left, cdf_limits, above, interval_mass, log_prob, crps, record = (
-        METHOD(_split, name)
-        for name in ("cdf", "cdf_left", "cdf_limits", "above", "interval_mass", "log_prob", "crps", "record")
+    cdf, cdf_left, cdf_limits, above, interval_mass, interval_mass_error, log_prob, crps, record = (
+        METHOD(_repeated, name)
+        for name in (
+            *("cdf", "cdf_left", "cdf_limits", "above", "interval_mass", "interval_mass_error", "log_prob", "crps"),
+            "record",
+        )
     )
+    edges, kinks, raw_moments = (METHOD(_repeated, name) for name in ("edges", "kinks", "raw_moments"))
     sample = take = hashes = kernel_mean = kernel_norm = METHOD(_refused)
 
 

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 import calcheck
 from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
-from calcheck.distributions.base import Repeated
+from calcheck.distributions.base import Predictive, Repeated
 from calcheck.distributions.continuous import Cauchy, Laplace, StudentT
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.mixture import Mixture, Noisy
@@ -192,7 +192,7 @@ def test_repeated_distributions_have_the_values_of_the_rows_that_they_repeat():
     y = np.clip(rng.normal(size=10), -0.4, 1.3)
     for name in ("cdf", "cdf_left", "above", "log_prob", "crps", "record"):
         assert_allclose(getattr(twice, name)(y), getattr(taken, name)(y), rtol=1e-13)
-    for name in ("mean", "std", "median", "spread"):
+    for name in ("mean", "std", "median", "spread", "edges", "kinks"):
         assert_allclose(getattr(twice, name)(), getattr(taken, name)(), rtol=1e-13)
     assert_allclose(twice.central_interval(0.9), taken.central_interval(0.9))
     assert len(twice) == 10
@@ -201,6 +201,17 @@ def test_repeated_distributions_have_the_values_of_the_rows_that_they_repeat():
     for refused in (lambda: twice.sample(rng, 1), lambda: twice.take(np.arange(3)), lambda: twice.hashes(0)):
         with pytest.raises(DataError):
             refused()
+
+
+def test_no_method_of_distributions_is_forgotten_where_they_are_repeated():
+    others = [
+        *("batches", "load", "map_batches", "mixed_moments", "joint_log_prob", "fair_crps", "nbytes"),  # by the others
+        *("targets", "n_draws", "quantile_levels", "interval_levels", "states", "normal", "kernel_error"),  # the same
+        *("hold_in_double", "require_equal_lengths", "validate_targets", "parameters", "describe", "join", "equals"),
+        *("of_target", "rescale", "replicates"),  # of other distributions only
+    ]
+    methods = {name for name in vars(Predictive) if not name.startswith("_")}
+    assert methods - {*vars(Repeated)} == {*others}
 
 
 @pytest.mark.parametrize("noise", [(0.5, 0.5), (0.5, 0.01)])
