@@ -10,7 +10,7 @@ from calcheck.causes import fits
 from calcheck.causes.fits import Fit, Scored
 from calcheck.distributions import Samples
 from calcheck.predictions import Predictions
-from calcheck.recalibration.features import NUMBERS, is_of_targets, ranks
+from calcheck.statistics.zscores import NUMBERS, is_of_targets, ranks
 from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Form = str  # What the file states about the size of the uncertainties: "std", "var", or another

@@ -9,7 +9,7 @@ import numpy as np
 from calcheck.causes import fits
 from calcheck.causes.candidates import CONSTANT_STD, FAR, READINGS, UNEVEN, Candidate, Case, candidates
 from calcheck.causes.fits import NORMAL, Fit, Likely, Scored
-from calcheck.recalibration.features import ranks
+from calcheck.statistics.zscores import ranks
 from calcheck.typing import Mask, Values
 
 FEWEST_ROWS = 30

@@ -1,8 +1,7 @@
 """The features on which errors depend: what corrections are fitted to, chosen among the columns by score tests."""
 
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,14 +14,14 @@ from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.errors import DataError, listed_columns
 from calcheck.predictions import Predictions
+from calcheck.statistics.zscores import NUMBERS, without_targets
 from calcheck.typing import AnyArray, Mask, Values
 
 ROUNDING = 1e-9  # Relative difference of errors that differ by rounding only
 MIN_DRAWS = 4  # Draws from which the mean squared z-score of a perfect ensemble is finite
 STD, MEAN = "std", "mean"
 PREDICTED = (STD, MEAN)  # Names of the predicted deviation and mean
-NUMBERS = "iuf"  # Kinds of data types
-ORDERED = "iufM"  # Also times, which are numbers of days
+ORDERED = "iufM"  # Kinds of data types: numbers, and times, which are numbers of days
 MOMENTS, DAY = "datetime64[us]", 86_400e6  # Type of times, and one day in its unit
 KNOTS = (0.05, 0.35, 0.65, 0.95)  # Quantiles at which splines have their knots (Harrell 2015, Regression Modeling)
 FEWEST_NUMBERS = 8  # Different numbers from which a column has splines; fewer enter linearly
@@ -223,9 +222,6 @@ MOST_COLUMNS = 40
 END = 0.05  # Minimum share of the rows on each side of the limit of a step
 FEWEST = 10  # Minimum number of rows of a group
 MOST_TEXTS = 50  # Columns with more different texts are names of rows rather than groups
-# Words in names of columns computed from targets; residential and terrain are none
-OF_TARGETS = re.compile(r"(?i)(?<![a-z])(err(or)?s?|resid(ual)?s?|crps|nll|z[^a-z]?scores?)(?![a-z])|^pit$")
-COPY, COPY_OF_TARGETS = 0.9, 0.99999  # Rank correlations with errors, and with targets, of what is computed from them
 EQUAL = 1e-9
 
 
@@ -234,27 +230,16 @@ def usable_columns(rows: Predictions, columns: Sequence[str]) -> tuple[str, ...]
 
     These have numbers or times in all rows, or few texts, and are neither constant, nor targets or their errors.
     """
-    predictive = rows.distributions()
+    predictive, y = rows.distributions(), rows.targets().reshape(len(rows))
     try:
         own = {STD: predictive.spread(), MEAN: center(predictive)}
     except DataError:  # Intervals, and quantiles without outer ones
-        own = {}
+        own = {MEAN: np.zeros(len(rows))}
     predicted = [name for name, values in own.items() if np.ptp(values) > 0]
     predicted = predicted if predictive.n_draws is None else predicted[:1]
     found = [name for name in columns if name in rows.columns and name not in PREDICTED]
     usable = {name: raw for name in found if _is_usable(raw := np.asarray(rows.columns[name]))}
-    return (*predicted, *without_targets(rows, usable)[:MOST_COLUMNS])
-
-
-def without_targets(rows: Predictions, columns: Mapping[str, AnyArray]) -> list[str]:
-    """Return the names of the columns that are not computed from any of the targets."""
-    y = rows.targets().reshape(len(rows), -1)
-    try:
-        errors = y - center(rows.distributions()).reshape(y.shape)
-    except DataError:  # Intervals, and quantiles without outer ones
-        errors = y
-    tried = [*zip(y.T, errors.T, strict=True)]
-    return [name for name, raw in columns.items() if not any(is_of_targets(name, raw, *each) for each in tried)]
+    return (*predicted, *without_targets(usable, y, own[MEAN])[:MOST_COLUMNS])
 
 
 def _is_usable(raw: AnyArray) -> bool:
@@ -264,26 +249,6 @@ def _is_usable(raw: AnyArray) -> bool:
     is_time = raw.dtype.kind == "M"
     values = np.where(np.isnat(raw), np.nan, raw.astype(np.float64)) if is_time else raw.astype(np.float64)
     return bool(np.isfinite(values).all() and np.ptp(values) > 0)
-
-
-def is_of_targets(name: str, raw: AnyArray, y: Values, errors: Values) -> bool:
-    """Return whether a column seems computed from targets: by its name, or as it orders rows as they or errors do."""
-    if OF_TARGETS.search(name) or raw.dtype.kind not in NUMBERS:
-        return OF_TARGETS.search(name) is not None
-    tried = [(y, COPY_OF_TARGETS)]
-    tried += [(errors, COPY), (np.abs(errors), COPY)] if len(np.unique(raw)) > 2 else []  # noqa: PLR2004 - training rows
-    return any(abs(_correlation(ranks(raw), ranks(each))) >= least for each, least in tried)
-
-
-def _correlation(first: Values, second: Values) -> float:
-    spread = float(first.std() * second.std())
-    return float(np.mean((first - first.mean()) * (second - second.mean()))) / spread if spread > 0 else 0.0
-
-
-def ranks(values: AnyArray) -> Values:
-    """Return ranks from 1 on, (n,); equal values have their mean rank."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])
 
 
 def select_features(rows: Predictions, columns: Sequence[str], refit: Refit) -> tuple[Feature, ...]:

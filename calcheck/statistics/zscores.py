@@ -1,6 +1,8 @@
-"""Errors, spreads and z-scores of rows."""
+"""Errors, spreads and z-scores of rows, and the columns that are computed from targets or errors."""
 
 import math
+import re
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -10,9 +12,13 @@ from calcheck.distributions import Predictive
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError, ExtremeValuesError, Message
 from calcheck.predictions import Predictions
-from calcheck.typing import Values
+from calcheck.typing import AnyArray, Values
 
 MEAN_FROM = 3  # Squared z-scores from at most this many draws have no mean
+NUMBERS = "iuf"  # Kinds of data types
+# Words in names of columns computed from targets; residential and terrain are none
+OF_TARGETS = re.compile(r"(?i)(?<![a-z])(err(or)?s?|resid(ual)?s?|crps|nll|z[^a-z]?scores?)(?![a-z])|^pit$")
+COPY, COPY_OF_TARGETS = 0.9, 0.99999  # Rank correlations with errors, and with targets, of what is computed from them
 FARTHEST = 1e50  # Maximum z-score in size: sixth powers, of which intervals need sums, do not overflow
 
 
@@ -202,3 +208,29 @@ def heavy_tails(columns: dict[str, tuple[Values, float]]) -> tuple[dict[str, flo
     )
     heavy = [(name, threshold) for name, (_, threshold) in columns.items() if found[name] > threshold]
     return found, tuple(Message("heavy-tail", text.format(*each)) for each in heavy)
+
+
+def without_targets(columns: Mapping[str, AnyArray], y: Values, centers: Values) -> list[str]:
+    """Return the names of columns that are not computed from targets (n,) or (n, t), whose predictions are given."""
+    of_each = [*zip(y.reshape(len(y), -1).T, (y - centers).reshape(len(y), -1).T, strict=True)]
+    return [name for name, raw in columns.items() if not any(is_of_targets(name, raw, *own) for own in of_each)]
+
+
+def is_of_targets(name: str, raw: AnyArray, y: Values, errors: Values) -> bool:
+    """Return whether a column seems computed from targets: by its name, or as it orders rows as they or errors do."""
+    if OF_TARGETS.search(name) or raw.dtype.kind not in NUMBERS:
+        return OF_TARGETS.search(name) is not None
+    tried = [(y, COPY_OF_TARGETS)]
+    tried += [(errors, COPY), (np.abs(errors), COPY)] if len(np.unique(raw)) > 2 else []  # noqa: PLR2004 - training rows
+    return any(abs(_correlation(ranks(raw), ranks(each))) >= least for each, least in tried)
+
+
+def _correlation(first: Values, second: Values) -> float:
+    spread = float(first.std() * second.std())
+    return float(np.mean((first - first.mean()) * (second - second.mean()))) / spread if spread > 0 else 0.0
+
+
+def ranks(values: AnyArray) -> Values:
+    """Return ranks from 1 on, (n,); equal values have their mean rank."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])

@@ -186,9 +186,13 @@ def _without_targets(names: list[str], source: FileSource) -> list[str]:
     known = {name: columns[name] for name in names if name in columns}
     if rows is None or not known:
         return names
-    from calcheck.recalibration.features import without_targets
+    from calcheck.statistics.zscores import without_targets
 
-    kept = without_targets(rows, known)
+    y = rows.targets()
+    try:
+        kept = without_targets(known, y, rows.distributions().mean())
+    except DataError:  # Distributions without a mean, such as intervals
+        kept = without_targets(known, y, y)
     return [name for name in names if name in kept or name not in known]
 
 
