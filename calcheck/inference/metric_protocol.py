@@ -75,9 +75,9 @@ class HasQuickStatistic(Protocol):
 
 @runtime_checkable
 class HasStackedStatistics(Protocol):
-    """A metric of means of columns that depend on one row at a time."""
+    """A metric of columns that depend on one row at a time."""
 
-    def stacked_statistics(self, rows: Predictions, count: int) -> Values:
+    def stacked_statistics(self, fit: Any, rows: Predictions, count: int) -> Values:
         """Return the quick statistics of data sets of equal size whose rows are stacked, (count,)."""
 
 

@@ -279,7 +279,7 @@ def _block_values(computed: Computed, replicates: Sequence[Source], stacked: Pre
     metric = computed.metric
     if stacked is not None and computed.bands is None and implements(metric, HasStackedStatistics):
         with suppress(DataError, NumericalError):  # then it is undefined for some of them
-            return metric.stacked_statistics(stacked, len(replicates))
+            return metric.stacked_statistics(computed.fit, stacked, len(replicates))
     line = [replicate_value(computed, each, run) for each in replicates]
     return metric.quick_statistics(line, run) if implements(metric, HasMoments) else np.array(line)
 

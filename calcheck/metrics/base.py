@@ -289,9 +289,9 @@ class LocalMetric(RowMetric):
 
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
         """Return what is compared with replicates."""
-        return float(self.stacked_statistics(source.predictions(), 1)[0])
+        return float(self.stacked_statistics(fit, source.predictions(), 1)[0])
 
-    def stacked_statistics(self, rows: Predictions, count: int) -> Values:
+    def stacked_statistics(self, fit: None, rows: Predictions, count: int) -> Values:  # noqa: ARG002 - nothing is fitted
         """Return the quick statistics of data sets of equal size whose rows are stacked, (count,)."""
         statistic = bootstrap.null_statistic_of(self, self.replicate_rows(rows))
         return np.broadcast_to(statistic.of_means(statistic.means_of_parts(count)), count)
@@ -360,6 +360,19 @@ class BinnedMetric(Metric["Binning"]):
         """Return the values that rows are sorted by, (n,): predicted standard deviations, or the column."""
         return binning.sort_keys(rows, self.by)
 
+    def fit(self, source: Source, run: Run) -> Binning:  # noqa: ARG002 - not random
+        """Return the bins."""
+        return self.make_bins(source.predictions())
+
+    def make_bins(self, rows: Predictions) -> Binning:
+        """Return bins of the rows by their sort key."""
+        return binning.bins_of(rows, self.bins, self.by)
+
+
+@dataclass(frozen=True)
+class BinMeansMetric(BinnedMetric):
+    """Base class of functions of means by bin."""
+
     def bin_terms(self, rows: Predictions, bins: Binning) -> dict[str, MeanTerm]:
         """Return the terms to be averaged by bin, among them ``rows``: predicted variances and squared errors."""
         return {
@@ -372,14 +385,6 @@ class BinnedMetric(Metric["Binning"]):
     def bin_details(sums: Mapping[str, Values], bins: Binning) -> BinnedDetails | StratifiedCoverageDetails:
         """Return the details of each bin, given the sums of the terms, (k,) each."""
         return binning.reliability(sums, bins)
-
-    def fit(self, source: Source, run: Run) -> Binning:  # noqa: ARG002 - not random
-        """Return the bins."""
-        return self.make_bins(source.predictions())
-
-    def make_bins(self, rows: Predictions) -> Binning:
-        """Return bins of the rows by their sort key."""
-        return binning.bins_of(rows, self.bins, self.by)
 
     def evaluate(self, fit: Binning, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         """Return the terms of each row, to be averaged by bin."""
@@ -395,9 +400,13 @@ class BinnedMetric(Metric["Binning"]):
 
     def quick_statistic(self, fit: Binning, source: Source, run: Run) -> float:  # noqa: ARG002 - not random
         """Return the value, without the details of the bins."""
-        rows = source.predictions()
-        sums = binning.sums_by_bin(self.bin_terms(rows, fit), fit)
-        return float(self.value(groups.Means({name: each / len(rows) for name, each in sums.items()}, len(rows))))
+        return float(self.stacked_statistics(fit, source.predictions(), 1)[0])
+
+    def stacked_statistics(self, fit: Binning, rows: Predictions, count: int) -> Values:
+        """Return the quick statistics of data sets of equal size whose rows are stacked, (count,)."""
+        sums = {name: fit.sums_of_parts(term.values, count) for name, term in self.bin_terms(rows, fit).items()}
+        n = len(rows) // count
+        return self.value(groups.Means({name: each / n for name, each in sums.items()}, n))
 
     def curves(self, shown: CurveData[Binning]) -> tuple[Curve, ...]:
         """Return the observed spread against the predicted one, with its intervals, and the predicted spreads."""

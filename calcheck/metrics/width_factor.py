@@ -160,6 +160,13 @@ class WidthFactor(LevelOption, OrderedMetric):
         ratio, draws = np.asarray(coverage.width_quantile(rows, level, fit.uniform)), predictive.n_draws
         return float(ratio if draws is None else coverage.factor_of_draws(ratio, fit.expected, draws))
 
+    def stacked_statistics(self, fit: Standard, rows: Predictions, count: int) -> Values:
+        """Return the quick statistics of data sets of equal size whose rows are stacked, (count,)."""
+        level, uniform = self.level_of(rows.predictive), fit.uniform
+        ratios = coverage.width_ratios(rows, level, uniform and coverage.repeated(uniform, count)).reshape(count, -1)
+        place = coverage.smallest_rank(ratios.shape[1], level) - 1
+        return np.asarray(np.partition(ratios, place, axis=1)[:, place])
+
     def value(self, means: Means) -> Values:
         return self._of_means(means)
 

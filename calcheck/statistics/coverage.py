@@ -157,6 +157,12 @@ class Uniforms:
 
 
 @cached
+def repeated(uniform: Uniforms, count: int) -> Uniforms:
+    """Return the numbers for several data sets."""
+    return Uniforms(np.tile(uniform.values, count))
+
+
+@cached
 def uniforms(rows: Predictions) -> Uniforms | None:
     """Return random numbers that the rows themselves seed; None where no distribution has atoms."""
     if not rows.distributions().has_atoms:

@@ -74,6 +74,15 @@ class Groups:
             sums += np.bincount(self.label[rows], values[rows], self.classes)
         return sums
 
+    def sums_of_parts(self, values: Values | None, count: int) -> Values:
+        """Return the sums of stacked values (count n,), or counts of rows, by group of each data set, (count, k)."""
+        if values is None:
+            return np.tile(self.sums(None), (count, 1))
+        if self.label is not None:
+            label = np.arange(count)[:, None] * self.classes + self.label
+            values = np.bincount(label.ravel(), values, count * self.classes).astype(np.float64, copy=False)
+        return self.of_classes(values.reshape(count, self.classes))
+
     @cached_property
     def _sizes(self) -> Values:
         """The number of rows of each class, (c,), which cannot be written to."""

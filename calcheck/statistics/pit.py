@@ -107,16 +107,19 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
     If a distribution jumps at its target, the row counts by the part of the jump below a level (Czado, Gneiting, Held
     2009).
     """
+    cells = len(levels) + 1
     if left is right:
-        return Groups(_cell(right, levels), len(levels) + 1, cumulative=True)
-    label, left, right = _different(left, right)
-    shares = levels - left[:, None]  # (c, q)
-    jump = (right - left)[:, None]
-    flat = jump[:, 0] <= 0
-    np.divide(shares, jump, out=shares, where=jump > 0)
+        return Groups(_cell(right, levels), cells, cumulative=True)
+    jumps = np.flatnonzero(left < right)
+    label, low, high = _different(left[jumps], right[jumps])
+    shares = (levels - low[:, None]) / (high - low)[:, None]  # (c, q)
     np.clip(shares, 0, 1, out=shares)
-    shares[flat] = right[flat, None] <= levels
-    return Groups(label, len(left), shares)
+    if len(jumps) == len(left):
+        return Groups(label, len(low), shares)
+    all_labels = _cell(right, levels).astype(np.intp)
+    all_labels[jumps] = cells + (np.arange(len(jumps)) if label is None else label)
+    steps = np.arange(cells)[:, None] <= np.arange(len(levels))
+    return Groups(all_labels, cells + len(low), np.concatenate([steps, shares]))
 
 
 def share_of_row_below(left: Values, right: Values, level: float) -> Values:

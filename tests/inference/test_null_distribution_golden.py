@@ -8,7 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from calcheck.distributions import Gaussian, Independent, Samples
+from calcheck.distributions.base import Repeated
 from calcheck.distributions.count_families import Poisson
+from calcheck.distributions.noise_clip_rounding import Clipped, Rounded
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
@@ -479,3 +481,20 @@ def test_replicates_together_have_the_values_of_each_alone(monkeypatch, name, op
     ]
     assert simulation.block_size == 8
     assert_allclose(found.values, alone, rtol=1e-12)
+
+
+@pytest.mark.parametrize("observed", [False, True])
+@pytest.mark.parametrize("name", ["width-factor", "ence", "uce", "stratified-coverage"])
+def test_replicates_together_have_the_values_that_each_has_alone(name, observed):
+    rng, n, count = np.random.default_rng(4), 60, 3
+    predictive = Gaussian(rng.normal(size=n), rng.uniform(0.5, 2, n))
+    if observed:
+        predictive = Rounded(Clipped(predictive, np.full(n, -1.5), np.full(n, 2.0)), np.full(n, 0.5))
+    y = [np.round(np.clip(rng.normal(size=n), -1.5, 2.0) / 0.5) * 0.5 for _ in range(count)]
+    alone = [InMemory(Predictions(y=each, predictive=predictive)) for each in y]
+    metric, run = METRICS[name](), Run()
+    fit = metric.fit(alone[0], run)
+    stacked = Predictions(y=np.concatenate(y), predictive=Repeated(predictive, count))
+    found = metric.stacked_statistics(fit, stacked, count)
+    assert_allclose(found, [metric.quick_statistic(fit, each, run) for each in alone], rtol=1e-13)
+    assert_allclose(found, [null_statistic_of(metric, metric.evaluate(fit, each, run)).estimate() for each in alone])

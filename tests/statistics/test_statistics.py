@@ -347,3 +347,18 @@ def test_bins_of_few_or_of_tied_rows_are_warned_of():
     assert codes(apart, FEW_ROWS) == []
     assert codes(apart, FEW_ROWS - 1) == ["few-rows-per-bin"]
     assert codes(tied, FEW_ROWS) == ["tied-bins"]
+
+
+@pytest.mark.parametrize("jumping", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_shares_below_levels_are_those_of_the_rows_with_and_without_jumps(jumping, repeated):
+    """The share of a row is by hand: the part of its jump below the level, or a step where it has none."""
+    rng = np.random.default_rng(3)
+    left = rng.integers(0, 5, 200) / 7 if repeated else rng.random(200)
+    right = np.where(rng.random(200) < jumping, left + (1 - left) / 2, left)
+    values, levels = rng.normal(size=200), levels_of(9)
+    by_hand = [
+        [float(b <= p) if a == b else min(max((p - a) / (b - a), 0.0), 1.0) for p in levels]
+        for a, b in zip(left.tolist(), right.tolist(), strict=True)
+    ]
+    assert_allclose(share_below(left, right, levels).sums(values), values @ np.array(by_hand), rtol=1e-12, atol=1e-12)
