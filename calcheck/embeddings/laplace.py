@@ -1,7 +1,7 @@
 """Laplace kernel on targets: features are factors of the Gram matrix of all targets and distributions."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -66,33 +66,70 @@ class LaplaceFeatures:
 
 
 @dataclass(frozen=True, eq=False)
-class PairForm:
-    """A quadratic form sum_ij Q_ij delta_i . delta_j - sum_i d_i |delta_i|^2."""
+class InputDirections:
+    """Directions u_k of n inputs, along which forms of the same inputs sum differences of embeddings."""
 
-    parts: Sequence[tuple[slice, Values]] | RowBlocks  # Slices of rows with R (k, b), where Q = R^T R
-    diagonal: Values  # (n,), d
-
-    @classmethod
-    def from_root(cls, root: Values, diagonal: Values) -> "PairForm":
-        """Return the form with Q = R^T R, given R (k, n)."""
-        return cls([(slice(None), np.ascontiguousarray(root))], diagonal)
+    parts: Sequence[tuple[slice, Values]] | RowBlocks  # Slices of rows with U (k, b)
+    diagonals: tuple[Values | float, ...]  # (n,) each, two weights of each row, or one number for all
+    known: dict[Any, list[Values]] = field(default_factory=dict)  # Sums of data sets
 
     @cached_property
-    def root(self) -> Values:
-        """R, (k, n)."""
+    def matrix(self) -> Values:
+        """U, (k, n)."""
         return np.concatenate([part for _, part in self.parts], axis=1)
 
-    def of_differences(self, data_sets: Sequence[tuple[Values, Values | None]]) -> Iterator[float]:
-        """Yield the forms of features (n, q) times a matrix C (q, q), or of the features themselves for None."""
+    def sums(self, data_sets: Sequence[tuple[Values, Values | None]]) -> Iterator[Values]:
+        """Yield |sum_i u_ki delta_i|^2 and the sums of |delta_i|^2 by both weights, (k + 2,), for each data set.
+
+        These are the features (n, q) times a matrix C (q, q), or the features themselves for None.
+        """
         differences, norms = zip(*data_sets, strict=True)
         columns = np.concatenate(differences, axis=1)
         parts = (_product(part, columns[rows]) for rows, part in self.parts)
         ends = np.cumsum([each.shape[1] for each in differences])[:-1]
         every = np.split(sum(parts, np.zeros((), np.float64)), ends, axis=1)
-        diagonal = self.diagonal.astype(columns.dtype, copy=False)[:, None]
         for along, each, norm in zip(every, differences, norms, strict=True):
-            products = along.T @ along - each.T @ (diagonal * each)
-            yield float(np.trace(products) if norm is None else np.vdot(norm, products @ norm))
+            squares = np.sum((along if norm is None else along @ norm) ** 2, axis=1)
+            products = [_weighted_products(each, weights) for weights in self.diagonals]
+            own = [np.trace(one) if norm is None else np.vdot(norm, one @ norm) for one in products]
+            yield np.concatenate([squares, own])
+
+
+@dataclass(frozen=True, eq=False)
+class PairForm:
+    """A form sum_k w_k |sum_i u_ki delta_i|^2 - sum_i d_i |delta_i|^2."""
+
+    directions: InputDirections
+    weights: Values  # (k + 2,), w, and the weights of both diagonals
+
+    @classmethod
+    def from_root(cls, root: Values, diagonal: Values | float) -> "PairForm":
+        """Return the form with Q = R^T R, given R (k, n)."""
+        directions = InputDirections([(slice(None), np.ascontiguousarray(root))], (diagonal, 0.0))
+        return cls(directions, np.append(np.ones(len(root)), [-1.0, 0.0]))
+
+    @cached_property
+    def root(self) -> Values:
+        """R, (k, n), with Q = R^T R."""
+        return np.sqrt(self.weights[:-2, None]) * self.directions.matrix
+
+    @cached_property
+    def diagonal(self) -> Values:
+        """d, (n,)."""
+        first, second = self.directions.diagonals
+        n = self.directions.matrix.shape[1]
+        return np.broadcast_to(-self.weights[-2] * first - self.weights[-1] * second, n)
+
+    def of_sums(self, sums: Values) -> float:
+        """Return the form of a data set, given its sums along the directions, (k + 2,)."""
+        return float(self.weights @ sums)
+
+
+def _weighted_products(values: Values, weights: Values | float) -> Values:
+    """Return V^T diag(w) V for values (n, q), (q, q)."""
+    if isinstance(weights, float):
+        return weights * (values.T @ values) if weights else np.zeros((values.shape[1],) * 2)
+    return np.asarray(values.T @ (weights.astype(values.dtype, copy=False)[:, None] * values))
 
 
 def _product(a: Values, b: Values) -> Values:

@@ -28,7 +28,7 @@ from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.bandwidths import target_bandwidths, target_precisions
 from calcheck.linalg.gram import PivotedCholesky, psd_root, truncated_eigenbasis
-from calcheck.typing import AnyArray, Indices, Values
+from calcheck.typing import AnyArray, Indices, Mask, Values
 
 TOLERANCE = 1e-13  # Residual of an element's squared norm: far above rounding, far below what changes CCE
 TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # Tail mass outside the pool on each side; the first that fits is used
@@ -43,9 +43,9 @@ MIN_POINTS, POINTS_PER_ROW = 400, 4  # Pool size: minimum (a grid of 80 length s
 SHARED_TAIL = 1e-6  # Tail mass of a distribution, on each side, that need not be represented
 MAX_SHARED_RESIDUAL = 1e-6  # Residual of a target's squared norm above which it is added as an element
 MAX_OCTAVES = 40  # Maximum log2 ratio of gammas: the spread of the targets then differs by a factor of a million
-NODES = 256  # Nodes of a table per length scale: quadratic interpolation between them is accurate to 1e-8
+NODES = 1024  # Nodes of a table per length scale: linear interpolation is accurate to that of single precision
 CACHED_ROWS = 1 << 12  # Rows of points whose features are interpolated together
-MOST_NODES = 1 << 15  # Maximum number of nodes
+MOST_NODES = 1 << 17  # Maximum number of nodes
 NEXT = 0.3  # Distance of elements, in length scales, up to which they represent the points between them
 LOST = 1e-10  # Maximum share of the squared differences of targets and distributions outside of the directions
 TRIALS, TRIAL_ROWS = 4, 2_000  # Data sets that show along which directions targets may differ, and their rows
@@ -379,28 +379,36 @@ class FewDirections:
         nodes = int((pool[-1] - pool[0]) / self._step) + 2
         self._table: AnyArray | None = None
         if nodes < MOST_NODES:
-            self._table = self._at(pool[0] + self._step * np.arange(-1, nodes)).astype(np.float32)
+            places = pool[0] + self._step * np.arange(-1, nodes)
+            values, ends = self._at(places), places[:, None] + self._step / 2 * np.array([-1, 1])
+            self._table, self._slopes = values.astype(np.float32), np.gradient(values, axis=0).astype(np.float32)
+            # Whether all points nearest to a node are represented
+            self._inside = np.asarray(self._represents(ends).all(axis=1))
 
     def of_points(self, points: Values) -> Values | None:
         """Return the features of points (p, 1), (p, q), interpolated; None if some are not represented."""
         u = points[:, 0]
+        if (table := self._table) is None:
+            return self._at(u) if self._represents(u).all() else None
+        place = (u - self._pool[0]) / self._step
+        nearest = np.rint(place).clip(-1, len(table) - 2)
+        away, node = (place - nearest).astype(table.dtype)[:, None], nearest.astype(np.intp) + 1
+        if not self._represents(u[~self._inside[node]]).all():
+            return None
+        found = np.empty((len(u), table.shape[1]), table.dtype)
+        for start in range(0, len(u), CACHED_ROWS):
+            rows = slice(start, start + CACHED_ROWS)
+            part = np.take(self._slopes, node[rows], axis=0, out=found[rows], mode="clip")
+            part *= away[rows]
+            part += np.take(table, node[rows], axis=0)
+        return found
+
+    def _represents(self, u: Values) -> Mask:
+        """Return which points are elements of the pool, or between two that are near each other."""
         above = np.searchsorted(self._pool, u).clip(1, len(self._pool) - 1)
         low, high = self._pool[above - 1], self._pool[above]
         between = (low <= u) & (u <= high) & (high - low <= NEXT * NODES * self._step)
-        if not (between | (u == low) | (u == high)).all():
-            return None
-        if (table := self._table) is None:
-            return self._at(u)
-        place = (u - self._pool[0]) / self._step
-        nearest = np.rint(place)
-        away, node = (place - nearest).astype(table.dtype)[:, None], nearest.astype(np.intp) + 1
-        weights = {0: 1 - away**2, -1: away * (away - 1) / 2, 1: away * (away + 1) / 2}
-        found = np.zeros((len(u), table.shape[1]), table.dtype)
-        for start in range(0, len(u), CACHED_ROWS):
-            rows = slice(start, start + CACHED_ROWS)
-            for step, weight in weights.items():
-                found[rows] += np.take(table, node[rows] + step, axis=0) * weight[rows]
-        return np.asarray(found)
+        return np.asarray(between | (u == low) | (u == high))
 
     def of_features(self, features: Values) -> Values:
         """Return features (n, r) along the directions, (n, q), in the precision of the table."""

@@ -90,8 +90,7 @@ class NullSimulator:
 
     def with_predictive(self, predictive: Predictive) -> NullSimulator:
         """Return the same replicates with another representation of the distributions, such as one in memory."""
-        y = self.rows.y
-        rows = self.rows if y is None else self.rows.with_targets(y, predictive)
+        rows = self.rows if predictive is self.rows.predictive else self.rows.with_targets(self.rows.y, predictive)
         return NullSimulator(rows, self.run, numbers=self.numbers, keys=self._own_keys)
 
     def take(self, chosen: Indices) -> NullSimulator:
@@ -241,14 +240,15 @@ def replicate_values(
     computed: Sequence[Computed], simulation: NullSimulator, run: Run, stage: str
 ) -> list[NullDistribution]:
     """Return the null distributions of metrics from replicates, which are drawn and evaluated in blocks."""
-    quiet, data, blocks = run.quiet(), InMemory(simulation.rows), list[list[Values]]()
+    quiet, data, blocks, done = run.quiet(), InMemory(simulation.rows), list[list[Values]](), 0
     size = len(simulation.rows) * (simulation.rows.distributions().n_draws or 1)  # a replicate may have its own draws
     with np.errstate(all="ignore"):
         replicates = iter(simulation)
         while block := list(islice(replicates, max(1, BLOCK_ROWS // size))):
             sources, stacked = [InMemory(rows) for rows in block], _stacked(block, simulation.rows)
             blocks.append([_block_values(each, sources, stacked, quiet) for each in computed])
-            run.progress(stage, sum(len(line[0]) for line in blocks) / len(simulation))
+            done += len(block)
+            run.progress(stage, done / len(simulation))
         own = [_quick_value(each, data, quiet) for each in computed]
     return [NullDistribution(np.concatenate(v), o) for v, o in zip(zip(*blocks, strict=True), own, strict=True)]
 

@@ -246,6 +246,10 @@ class RowBlocks:
             cached=known is not None or cached,
         )
 
+    def clear(self) -> None:
+        """Drop the cached blocks, which are computed when needed."""
+        self._cached = None
+
     def __iter__(self) -> Iterator[tuple[slice, Array]]:
         """Yield each slice of rows and its block."""
         blocks = map(self._compute, self._slices) if self._cached is None else self._cached

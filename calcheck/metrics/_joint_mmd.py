@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Standardize
-from calcheck.metrics._lazy import bandwidths, joint, kernel_functions, np, permutations, predictions, target_kernels
+from calcheck.metrics._lazy import (
+    bandwidths,
+    joint,
+    kernel_functions,
+    np,
+    permutations,
+    predictions,
+    quadratic_forms,
+    target_kernels,
+)
 from calcheck.metrics.base import FitT, Metric
 from calcheck.options import flag_of, option, require_count_option, require_positive_option
 
@@ -20,7 +29,6 @@ if TYPE_CHECKING:
     from calcheck.embeddings.target_kernels import KernelSettings, TargetFeatures, TargetKernel
     from calcheck.kernels.bandwidths import Conditioning
     from calcheck.metrics._lazy import (
-        Floats,
         Kernel,
         Mask,
         Means,
@@ -32,7 +40,7 @@ if TYPE_CHECKING:
         Values,
     )
     from calcheck.mmd.joint import DataSets, JointEmbedding
-    from calcheck.mmd.quadratic_forms import GramSums, RidgeNorms
+    from calcheck.mmd.quadratic_forms import GramSums, InputKernel, RidgeNorms
     from calcheck.mmd.two_samples import SampleDistance
 
 
@@ -130,7 +138,8 @@ class KernelMetric(GenerativeMetric[FitT]):
             return gamma if shared else bandwidths.bandwidths_or_none(self.bandwidths, y[:, None], predictive)
 
         replicates = simulation.with_predictive(predictive)
-        return joint.DataSets(simulation.rows, replicates, gamma_of, predictive, self.target_kernel, run)
+        name = tuple(getattr(self, each.name) for each in fields(KernelMetric))
+        return joint.DataSets(simulation.rows, replicates, gamma_of, predictive, self.target_kernel, name, run)
 
     def describe_targets(self, gamma: Values, repeats: int) -> dict[str, Any]:
         """Return the description of the kernel on targets, and of the number of targets per input."""
@@ -168,19 +177,19 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
 
     def fit(self, source: Source, run: Run) -> JointFit[SumsT]:
         rows = source.predictions()
-        x, predictive = bandwidths.all_inputs(rows, run), rows.distributions().load()
+        predictive = rows.distributions().load()
         y = joint.repeated_targets(rows)
         gamma_y = self.bandwidths(y, predictive)
-        inputs = bandwidths.conditioning(rows, self._inputs)
+        inputs = quadratic_forms.input_kernel(rows, self._inputs, run.for_worker())
+        chosen = inputs.conditioning
         described = {
-            "inputs": {**inputs.details, "rows": len(rows)},
+            "inputs": {**chosen.details, "rows": len(rows)},
             "targets": self.describe_targets(gamma_y, y.shape[1]),
             "draws": predictive.n_draws or "exact",
         }
         features = self._features(rows, gamma_y, run)
-        settings = target_kernels.KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
-        neighbors = bandwidths.neighbors(settings.kernel, settings.scaling(x))
-        return JointFit(settings, self._sums(settings, x, run), neighbors)
+        settings = target_kernels.KernelSettings(chosen.scaling, chosen.kernel, features, predictive, described)
+        return JointFit(settings, self._sums(inputs, run), inputs.neighbors)
 
     @property
     def _inputs(self) -> KernelOptions:
@@ -211,8 +220,8 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         """Return the contribution of each row to the metric, with the details and warnings of the sums."""
 
     @abstractmethod
-    def _sums(self, settings: KernelSettings, x: Floats, run: Run) -> SumsT:
-        """Return sums over pairs of inputs (n, d)."""
+    def _sums(self, inputs: InputKernel, run: Run) -> SumsT:
+        """Return sums over pairs of inputs."""
 
     def null_distribution(self, fit: JointFit[SumsT], simulation: NullSimulator, run: Run) -> NullDistribution:
         """Return the metric of all replicates, which share the sums over pairs of inputs."""

@@ -23,15 +23,14 @@ from calcheck.metrics._lazy import (
 )
 from calcheck.options import option, require_positive_option
 from calcheck.result_details import AmmdDetails, CmmdDetails, FidDetails, JmmdDetails
-from calcheck.typing import Floats, Values
+from calcheck.typing import Values
 
 if TYPE_CHECKING:
     from calcheck.embeddings.laplace import PairForm
-    from calcheck.embeddings.target_kernels import KernelSettings
-    from calcheck.metrics._lazy import Floats, Kernel, NullSimulator, Predictions, Predictive, Run, Source, Values
+    from calcheck.metrics._lazy import Kernel, NullSimulator, Predictions, Predictive, Run, Source, Values
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.mmd.joint import JointEmbedding
-    from calcheck.mmd.quadratic_forms import GramSums, RidgeNorms
+    from calcheck.mmd.quadratic_forms import GramSums, InputKernel, RidgeNorms
     from calcheck.mmd.two_samples import SampleDistance
     from calcheck.reports import Alternative
 
@@ -110,10 +109,10 @@ class Jmmd(_joint_mmd.JointMetric["GramSums"]):
     def alternative(self) -> Alternative:
         return "two-sided" if self.statistic == "paper" else "greater"
 
-    def _sums(self, settings: KernelSettings, x: Floats, run: Run) -> GramSums:
-        if len(x) == 1:
+    def _sums(self, inputs: InputKernel, run: Run) -> GramSums:
+        if len(inputs.x) == 1:
             raise DataError("jmmd is a mean over pairs of rows and needs at least 2 rows, got 1")
-        return quadratic_forms.GramSums(settings.kernel, settings.scaling(x), run, self.max_exact_rows)
+        return quadratic_forms.GramSums(inputs, run, self.max_exact_rows)
 
     def _row_results(self, sums: GramSums, embedding: JointEmbedding) -> RowResults:
         form = embedding.form(self.statistic)
@@ -361,11 +360,8 @@ class Cmmd(_joint_mmd.JointMetric["RidgeNorms"]):
         super().__post_init__()
         require_positive_option("lambda_", self.lambda_)
 
-    def _sums(self, settings: KernelSettings, x: Floats, run: Run) -> RidgeNorms:
-        x = settings.scaling(x)
-        return quadratic_forms.RidgeNorms(
-            settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.max_exact_rows
-        )
+    def _sums(self, inputs: InputKernel, run: Run) -> RidgeNorms:
+        return quadratic_forms.RidgeNorms(inputs, run, self.lambda_, solver=self.solver, exact_rows=self.max_exact_rows)
 
     def _row_results(self, sums: RidgeNorms, embedding: JointEmbedding) -> RowResults:
         norm = sums.norm(embedding.difference)

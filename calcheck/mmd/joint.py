@@ -149,6 +149,7 @@ class DataSets:
     gamma_of: Callable[[Values], Values | None]
     predictive: Predictive  # The distributions of the data
     kernel: TargetKernel  # Kernel on targets, scaled by the targets of each data set
+    name: tuple[object, ...]  # Options of the kernel on targets
     run: Run  # Seed and memory limit
 
     def embeddings(self, *, apart: bool) -> Iterator[JointEmbedding | None]:
@@ -185,17 +186,20 @@ class DataSets:
         """Yield a form of the data, then of each replicate; NaN if the scale of the kernel is undefined."""
         data = self._data_set(self.rows, is_data=self.kernel.replicates_share_scale)
         shared = self.kernel.shared(data, self.predictive, self.run, differences=True)
-        linear = shared if isinstance(shared, laplace.SharedLaplace) and shared.sums_in_linear_time else None
         data_sets = chain([data], map(self._data_set, self.replicates))
+        if isinstance(shared, laplace.SharedLaplace) and shared.sums_in_linear_time:
+            yield from (np.nan if each.gamma is None else shared.pair_sum(each, form) for each in data_sets)
+            return
+        known = form.directions.known.setdefault((self.name, self.replicates.numbers), [])
+        yield from map(form.of_sums, known)
+        rest = islice(data_sets, len(known), None)
         wide = isinstance(shared, laplace.SharedLaplace) or len(data.y) > MANY_ROWS
-        while some := list(islice(data_sets, 1 if wide else TOGETHER)):
-            known = [each for each in some if each.gamma is not None]
-            if linear:
-                found = iter([linear.pair_sum(each, form) for each in known])
-            else:
-                features = [(one - other, norm) for one, (other,), norm, _ in map(shared.rescaled, known)]
-                found = form.of_differences(features)
-            yield from (np.nan if each.gamma is None else next(found) for each in some)
+        while some := list(islice(rest, 1 if wide else TOGETHER)):
+            defined = [each for each in some if each.gamma is not None]
+            features = [(one - other, norm) for one, (other,), norm, _ in map(shared.rescaled, defined)]
+            found = form.directions.sums(features)
+            known += [np.full(len(form.weights), np.nan) if each.gamma is None else next(found) for each in some]
+            yield from map(form.of_sums, known[-len(some) :])
 
     def _data_set(self, rows: Predictions, *, is_data: bool = False) -> DataSet:
         """Return the data set of the data or a replicate, with differences of targets and draws of the same form."""

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from calcheck.embeddings.laplace import PairForm
+from calcheck.core.cache import cached
+from calcheck.embeddings.laplace import InputDirections, PairForm
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import Message
 from calcheck.execution.backend import backend, namespace
 from calcheck.execution.run import RandomStream, Run
-from calcheck.kernels import Solver
+from calcheck.kernels import KernelOptions, Solver
+from calcheck.kernels.bandwidths import Conditioning, all_inputs, conditioning, neighbors
 from calcheck.kernels.kernel_functions import Kernel, Rbf
 from calcheck.linalg.gram import Gram, LandmarkSamples, Nystroem, RowBlocks, first_sufficient, gram_factor
+from calcheck.predictions import Predictions
 from calcheck.result_details import CmmdDetails
 from calcheck.result_details import Pairs as PairsDetails
 from calcheck.result_details import Solver as SolverDetails
@@ -31,13 +34,15 @@ RANKS = (64, 128, 256, 512)  # numbers of landmarks for replicates, tried in ord
 # Maximum standard deviation of what they miss, relative to that under the null; data and replicates miss the same, so
 # that p is exact
 MISSED = 1e-3
-OMITTED = 5e-6  # The same of the directions of little variance
+OMITTED = 1e-12  # Directions of less than this share of the norm of the kernel matrix are within rounding
 CHECKED_ROWS = 1_024  # rows on which it is measured
 SIGNS = 16  # random sign vectors that estimate the null standard deviation, to within a third
 BLOCK_BYTES = 1 << 26  # kernel values per block
 ROUNDING = 1e-10  # rounding error of the landmark factorization, relative to the value
 RESIDUAL = 1e-13  # largest residual of the diagonal of K in its factor
 CACHE_DIVISOR = 8  # kernel values are cached if they take at most 1 / 8 of the memory budget
+SHARED_BYTES = 1 << 27  # Largest kernel matrix that metrics share
+Weights = Callable[[Values], Values]
 
 
 def row_products(a: Array, b: Array, gamma: float) -> Array:
@@ -156,12 +161,10 @@ class Pairs(ABC):
 class ExactGram(Pairs):
     """The exact Gram matrix K."""
 
-    def __init__(self, kernel: Kernel, x: Values, run: Run) -> None:
-        self._array = run.backend()
-        points = self._array.asarray(x)
-        self.n = len(x)
-        self._gram = Gram(kernel, points, memory=run.memory, progress=run.progress)
-        self._diagonal = self._array.to_numpy(kernel.diagonal(points))
+    def __init__(self, kernel: Kernel, x: Values, run: Run, gram: Gram | None = None) -> None:
+        self._array, self.n = run.backend(), len(x)
+        self._gram = gram or Gram(kernel, self._array.asarray(x), memory=run.memory, progress=run.progress)
+        self._diagonal = self._array.to_numpy(kernel.diagonal(self._gram.x))
         self.details = {"method": "exact"}
 
     @property
@@ -249,72 +252,142 @@ def _row_blocks(function: Callable[[Array], Array], rank: int, x: Values, run: R
     return RowBlocks(n, height, lambda rows: function(array.asarray(x[rows])), cached=cached)
 
 
-@dataclass(frozen=True, eq=False)
-class LowRankForm:
-    """A form W Z^T of Nyström features Z, for replicates: data and replicates miss the same."""
+class LowRank:
+    """A kernel matrix by Nyström features, in its principal directions: data and replicates miss the same."""
 
-    parts: RowBlocks  # W Z^T, (k, b) for blocks of rows, in single precision
-    residual: Values  # (n,), what W Z^T misses of the diagonal of the form
-    missed: float  # Standard deviation of what Z misses of the form, relative to that under the null
-    rank: int  # Number of landmarks, M
+    def __init__(self, features: Nystroem, x: Values, checked: Values, run: Run) -> None:
+        self._array = array = backend(run.device, "float64")
+        some = array.asarray(checked)
+        self.rank, self._memory = features.rank, run.memory // CACHE_DIVISOR
+        z, self._blocks = array.to_numpy(features(some)), _row_blocks(features, features.rank, x, run)
+        inner, squares = np.zeros((features.rank, features.rank)), list[Values]()
+        for _, block in self._blocks:
+            part = array.to_numpy(block)
+            inner += part.T @ part
+            squares.append(np.einsum("ij,ij->i", part, part))
+        self._diagonal = array.to_numpy(features.kernel.diagonal(array.asarray(x)))
+        self._residual = np.maximum(self._diagonal - np.concatenate(squares), 0)
+        others = array.to_numpy(features.kernel.gram(some, some)) - z @ z.T
+        np.fill_diagonal(others, 0.0)
+        self._missed = float(np.linalg.norm(others)) * len(x) / len(some), float(np.linalg.norm(self._residual))
+        sizes, self._axes = np.linalg.eigh(inner)
+        self._sizes = np.maximum(sizes, 0)
+        self._omitted = int(np.count_nonzero(np.cumsum(sizes**2) <= (OMITTED * np.linalg.norm(sizes)) ** 2))
 
     @property
     def details(self) -> PairsDetails:
         """Method and rank."""
         return {"method": "low rank", "rank": self.rank}
 
+    def missed(self, weigh: Weights, weight: float, *, diagonal: bool) -> float:
+        """Return the standard deviation of what a form misses off the diagonal, relative to that under the null."""
+        off_diagonal, on_diagonal = self._missed
+        size = math.hypot(float(np.linalg.norm(weigh(self._sizes) * self._sizes)), weight * on_diagonal * diagonal)
+        return weight * off_diagonal / size if size else 0.0
 
-def low_rank_form(
-    kernel: Kernel,
-    x: Values,  # (n, d), normalized inputs
-    run: Run,  # Seed and memory
-    whiten: Callable[[Values], Values],  # Returns W (M, M), given Z^T Z
-    weight: float,  # Weight of K in the part of the form that Z Z^T misses
-    *,
-    diagonal: bool = False,  # Whether pairs of a row with itself are in the form
-) -> LowRankForm | None:
-    """Return the smallest low-rank form that misses little off the diagonal of K, or the largest; None for few rows."""
-    landmarks, array = LandmarkSamples(kernel, x, run), backend(run.device, "float64")
-    some = array.asarray(x[landmarks.checked[:: -(-len(landmarks.checked) // CHECKED_ROWS)]])
-    exact, found = array.to_numpy(kernel.gram(some, some)), None
-    for features in landmarks.features(tuple(rank for rank in RANKS if 2 * rank <= len(x))):
-        z, blocks = array.to_numpy(features(some)), _row_blocks(features, features.rank, x, run)
-        inner, squares = np.zeros((features.rank, features.rank)), list[Values]()
-        for _, part in blocks:
-            block = array.to_numpy(part)
-            inner += block.T @ block
-            squares.append(np.einsum("ij,ij->i", block, block))
-        residual = np.maximum(array.to_numpy(kernel.diagonal(array.asarray(x))) - np.concatenate(squares), 0)
-        turn, others = whiten(inner), exact - z @ z.T
-        np.fill_diagonal(others, 0.0)
-        sizes, axes = np.linalg.eigh(turn @ inner @ turn.T)
-        size = math.hypot(float(np.linalg.norm(sizes)), weight * float(np.linalg.norm(residual)) * diagonal)
-        missed = weight * float(np.linalg.norm(others)) * len(x) / len(some) / size if size else 0.0
-        omitted = np.count_nonzero(np.cumsum(sizes**2) <= (OMITTED * size) ** 2)
-        minor, major = np.split(axes.T @ turn, [omitted])
-        found = blocks, minor, major, weight * residual, missed
-        if missed <= MISSED:
-            break
-    if found is None:
-        return None
-    blocks, minor, major, residual, missed = found
-    residual += np.concatenate([np.sum((minor @ array.to_numpy(block).T) ** 2, axis=0) for _, block in blocks])
-    fits = 4 * len(major) * len(x) <= run.memory // CACHE_DIVISOR
-    parts = blocks.map(lambda block: (major @ array.to_numpy(block).T).astype(np.float32), cached=fits)
-    return LowRankForm(parts, residual, missed, major.shape[1])
+    def clear(self) -> None:
+        """Drop the features, which are computed when needed."""
+        self._blocks.clear()
+
+    def form(self, weigh: Weights, weight: float, *, own: float) -> PairForm:
+        """Return a form, given the weights of what is missed, whose diagonal is added, and of K_ii to subtract."""
+        return PairForm(self._directions, np.append(weigh(self._sizes[self._omitted :]), [-own, weight]))
+
+    @cached_property
+    def _directions(self) -> InputDirections:
+        """The principal directions, in single precision, with both diagonals."""
+        minor, major = np.split(self._axes.T, [self._omitted])
+        added = [np.sum((minor @ self._array.to_numpy(block).T) ** 2, axis=0) for _, block in self._blocks]
+        residual = self._residual + np.concatenate(added)
+        fits = 4 * len(major) * len(residual) <= self._memory
+        parts = self._blocks.map(lambda block: (major @ self._array.to_numpy(block).T).astype(np.float32), cached=fits)
+        self.clear()
+        unit = float(self._diagonal.max())
+        both = (float(each[0]) if np.ptp(each) <= ROUNDING * unit else each for each in (self._diagonal, residual))
+        return InputDirections(parts, tuple(both))
+
+
+@dataclass(eq=False)
+class InputKernel:
+    """The kernel matrix of the inputs of some rows, which metrics share."""
+
+    conditioning: Conditioning  # Normalization and kernel of the inputs
+    x: Values  # (n, d), normalized inputs
+    run: Run  # Device, precision, memory and seed
+    _gram: Gram | None = None
+    _known: list[LowRank] = field(default_factory=list)
+
+    @property
+    def kernel(self) -> Kernel:
+        """Kernel on normalized inputs."""
+        return self.conditioning.kernel
+
+    @cached_property
+    def neighbors(self) -> float:
+        """Effective neighbors per row."""
+        return neighbors(self.kernel, self.x)
+
+    def gram(self, run: Run) -> Gram:
+        """Return the exact matrix, which metrics share if it is small."""
+        found = self._gram or Gram(self.kernel, run.backend().asarray(self.x), memory=run.memory, progress=run.progress)
+        self._gram = found if found.nbytes <= SHARED_BYTES else None
+        return found
+
+    def low_rank(self, weigh: Weights, weight: float, *, diagonal: bool = False) -> tuple[LowRank | None, bool]:
+        """Return the first low-rank matrix of which a form misses little, or the largest, and whether it misses little.
+
+        ``weigh`` returns the weights of the form along directions, given their sizes, and ``weight`` is that of the
+        rest, of which the diagonal is in the form or not.
+        """
+        found: tuple[LowRank | None, bool] = None, False
+        for each in self._low_ranks():
+            found = each, each.missed(weigh, weight, diagonal=diagonal) <= MISSED
+            if found[1]:
+                break
+        return found
+
+    def _low_ranks(self) -> Iterator[LowRank]:
+        """Yield matrices of increasing rank, which are computed once."""
+        yield from self._known
+        checked = self._landmarks.checked
+        for features in self._further:
+            for each in self._known:
+                each.clear()
+            self._known.append(
+                LowRank(features, self.x, self.x[checked[:: -(-len(checked) // CHECKED_ROWS)]], self.run)
+            )
+            yield self._known[-1]
+
+    @cached_property
+    def _landmarks(self) -> LandmarkSamples:
+        return LandmarkSamples(self.kernel, self.x, self.run)
+
+    @cached_property
+    def _further(self) -> Iterator[Nystroem]:
+        """Features of increasing rank."""
+        return self._landmarks.features(tuple(rank for rank in RANKS if 2 * rank <= len(self.x)))
+
+
+@cached
+def input_kernel(rows: Predictions, options: KernelOptions, run: Run) -> InputKernel:
+    """Return the kernel matrix of the inputs of rows."""
+    inputs = conditioning(rows, options)
+    return InputKernel(inputs, inputs.scaling(all_inputs(rows, run)), run)
 
 
 @dataclass(eq=False)
 class GramSums:
     """Pair sums over n inputs, exact or low-rank depending on the number of rows."""
 
-    kernel: Kernel  # Kernel on inputs
-    x: Values  # (n, d), normalized inputs
+    inputs: InputKernel  # Kernel matrix of the inputs
     run: Run  # Device, precision, memory, seed, progress
     exact_rows: int  # Maximum rows for exact sums over all pairs
     replicate_details: PairsDetails = field(default_factory=PairsDetails)
     _approximate: LowRankGram | None = None
     _form: PairForm | None = None
+
+    def __post_init__(self) -> None:
+        self.kernel, self.x = self.inputs.kernel, self.inputs.x
 
     def pairs(self, form: QuadraticForm) -> Pairs:
         """Return the Gram matrix for the form of the data: exact up to ``exact_rows`` rows, else low-rank."""
@@ -336,11 +409,14 @@ class GramSums:
     def _pair_form(self, *, unbiased: bool, needed: bool) -> PairForm | None:
         n = len(self.x)
         scale = 1 / (n * (n - 1)) if unbiased else 1 / n**2
-        low = low_rank_form(self.kernel, self.x, self.run, lambda inner: np.sqrt(scale) * np.eye(len(inner)), scale)
-        if low and (low.missed <= MISSED or n > self.exact_rows or (needed and n > MANY_ROWS)):
+
+        def weigh(sizes: Values) -> Values:
+            return np.full_like(sizes, scale)
+
+        low, accurate = self.inputs.low_rank(weigh, scale)
+        if low and (accurate or n > self.exact_rows or (needed and n > MANY_ROWS)):
             self.replicate_details = low.details
-            own = scale * self.kernel.diagonal(self.x) if unbiased else 0.0
-            return PairForm(low.parts, own - low.residual)
+            return low.form(weigh, scale, own=scale * unbiased)
         if not needed and n > FEW_ROWS:
             return None
         self.replicate_details = self._exact_gram.details
@@ -349,7 +425,7 @@ class GramSums:
 
     @cached_property
     def _exact_gram(self) -> ExactGram:
-        return ExactGram(self.kernel, self.x, self.run)
+        return ExactGram(self.kernel, self.x, self.run, self.inputs.gram(self.run))
 
     def _low_rank(self, form: QuadraticForm) -> LowRankGram:
         """Return the smallest low-rank Gram matrix whose error is within tolerance on the validation rows."""
@@ -402,8 +478,7 @@ class Norm:
 class RidgeNorms:
     """Kernel ridge regressions on n inputs, F = sum_i k(., x_i) B_i, B = (K + n lambda I)^-1 R; |F|^2 = tr B^T K B."""
 
-    kernel: Kernel  # Kernel on inputs
-    x: Values  # (n, d), normalized inputs
+    inputs: InputKernel  # Kernel matrix of the inputs
     run: Run  # Device, precision, memory, seed, progress
     ridge: float  # Regularizer lambda
     solver: Solver  # As in `KernelRidge`
@@ -412,8 +487,11 @@ class RidgeNorms:
     _linear: "NystroemNorm | None" = None
 
     def __post_init__(self) -> None:
+        self.kernel, self.x = self.inputs.kernel, self.inputs.x
         few = len(self.x) <= self.exact_rows
         self._exact = KernelRidge(self.kernel, self.x, self.run, solver=self.solver) if few else None
+        if self._exact and self._exact.solver == "cg":
+            self._exact.gram = self.inputs.gram(self.run)
 
     def norm(self, outputs: Values) -> Norm:
         """Return the norm of the regression of outputs (n, q)."""
@@ -436,20 +514,19 @@ class RidgeNorms:
         What a low rank misses of Q is about the same part of K over n^2 lambda^2, of which the diagonal is added.
         """
         exact, shift = self._exact, len(self.x) * self.ridge
-        low = low_rank_form(
-            *(self.kernel, self.x, self.run),
-            lambda inner: np.asarray(np.linalg.inv(inner + shift * np.eye(len(inner)))),
-            1 / shift**2,
-            diagonal=True,
-        )
-        if low and (low.missed <= MISSED or exact is None or exact.solver != "cholesky"):
+
+        def weigh(sizes: Values) -> Values:
+            return np.asarray((sizes + shift) ** -2)
+
+        low, accurate = self.inputs.low_rank(weigh, shift**-2, diagonal=True)
+        if low and (accurate or exact is None or exact.solver != "cholesky"):
             self.replicate_details = low.details
-            return PairForm(low.parts, -low.residual)
+            return low.form(weigh, shift**-2, own=0.0)
         exact = exact or KernelRidge(self.kernel, self.x, self.run, solver="cholesky")
         self.replicate_details = {"method": "cholesky"}
         root = gram_factor(exact.backend.to_numpy(exact.gram @ exact.backend.asarray(np.eye(exact.n))), RESIDUAL)
         found = exact.solve(root, self.ridge, measure_dof=False).coefficients
-        return PairForm.from_root(exact.backend.to_numpy(found).T, np.zeros(exact.n))
+        return PairForm.from_root(exact.backend.to_numpy(found).T, 0.0)
 
     def apply(self, outputs: Values) -> Values:
         """Return Q R for outputs R (n, q), with |F|^2 = tr R^T Q R: Q = (K + n lambda I)^-1 K (K + n lambda I)^-1."""

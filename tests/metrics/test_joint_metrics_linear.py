@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.distributions.continuous import Gaussian
+from calcheck.embeddings.laplace import InputDirections
 from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
 from calcheck.linalg import gram
 from calcheck.metrics import METRICS
-from calcheck.predictions import InMemory, concat
+from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.render.data import render_json
 from tests.helpers import naive_joint as naive
 from tests.helpers.joint_cases import PLAIN, sampled_case, sampled_rows, scaled, value
@@ -111,3 +114,22 @@ def test_details_of_linear_time_can_be_written_as_json(name, options):
         rows = sampled_rows(*sampled_case(3, n=300, d=d, draws=1))
         report = evaluate(InMemory(rows), [METRICS[name](**FAST, **options)], run=PLAIN)
         assert json.loads(render_json(report))["results"][0]["value"] == report.results[0].value
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_jmmd_and_cmmd_share_the_sums_of_replicates_and_have_the_results_of_each_alone(monkeypatch, d):
+    rng = np.random.default_rng(5)
+    x, mean = rng.normal(size=(600, d)), rng.normal(size=600)
+    rows = Predictions(y=mean + rng.normal(size=600), predictive=Gaussian(mean, np.ones(600)), x=x)
+    calls, sums = [], InputDirections.sums
+    monkeypatch.setattr(InputDirections, "sums", lambda *each: calls.append(1) or sums(*each))
+    metrics = [METRICS[name]() for name in ("jmmd", "cmmd")]
+
+    def found(*chosen):
+        results = evaluate(InMemory(rows.without()), chosen, run=Run(replicates=19)).results
+        return [(each.value, each.reference, each.reference_high, each.p_value) for each in results]
+
+    alone = [found(each)[0] for each in metrics]
+    before = len(calls)
+    assert found(*metrics) == alone
+    assert 2 * (len(calls) - before) == before
