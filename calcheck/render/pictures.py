@@ -27,7 +27,7 @@ from calcheck.errors import DataError
 from calcheck.render.numbers_and_notes import ABSENT, is_withheld, name_with_unit, number, p_value
 from calcheck.render.screen import SIGNIFICANT, screen_answer
 from calcheck.reports import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
-from calcheck.reports.conclusion import Effect, WidthFactor
+from calcheck.reports.conclusion import Conclusion, Effect, WidthFactor, WorstRegion
 
 NAN = float("nan")
 CLEAR = 4.0  # Deviation in standard errors that has the darkest color
@@ -424,11 +424,30 @@ def _answer_panels(report: Report, name: str) -> Iterator[Panel]:
     shown = [each for each in found.effects if each.kind != "bias" or (each.low or 0.0) > 0]
     errors = [_error(each) for each in shown if each.value is not None and each.topic not in NO_ERRORS]
     tolerance, before = f"{percent(t, 1)} tolerance", f"{name} · " if name else ""
-    times = Axis("times as wide", log=is_wide([each.value for each in factors]), low=wide**-MARGIN, high=wide**MARGIN)
+    region, is_factor = report.region, report.region is not None and report.region.level is not None
+    places = [] if region is None else list(_places(region, found, t))
+    known = [each.value for each in (*factors, *places * is_factor)]
+    times = Axis("times as wide", log=is_wide(known), low=wide**-MARGIN, high=wide**MARGIN)
     error = Axis("predicted std, or share of it", low=-MARGIN * t, high=MARGIN * t)
     width, mean = f"{before}needed width of intervals, by level", f"{before}mean error, and local errors"
-    yield from _panel_of(factors, Bars([1 / wide], [wide], (), (), tolerance), times, 1.0, width)
-    yield from _panel_of(errors, Bars([-t], [t], (), (), tolerance), error, 0.0, mean)
+    factor_scale = Bars([1 / wide], [wide], (), (), tolerance), times, 1.0
+    error_scale = Bars([-t], [t], (), (), tolerance), error, 0.0
+    yield from _panel_of(factors, *factor_scale, width)
+    yield from _panel_of(errors, *error_scale, mean)
+    if region is not None:
+        yield from _panel_of(places, *(factor_scale if is_factor else error_scale), f"{before}where {region.where}")
+
+
+def _places(region: WorstRegion, found: Conclusion, tolerance: float) -> Iterator[_Estimate]:
+    """Yield the estimates of the rows of the worst region, and of the others."""
+    first, last = (-tolerance, tolerance) if region.level is None else (1 / (1 + tolerance), 1 + tolerance)
+    sides = (region.value, region.low, region.high), (region.other_value, region.other_low, region.other_high)
+    for name, (value, least, most) in zip(("there", "elsewhere"), sides, strict=True):
+        if value is not None:
+            low, high = -inf if least is None else least, inf if most is None else most
+            is_no = found.answer == "no" and (high < first or low > last)
+            within = True if first <= low and high <= last else False if is_no else None
+            yield _Estimate(f"{name}: {value:.3g} ({low:.3g}–{high:.3g})", value, low, high, within)
 
 
 def _factor(each: WidthFactor, size: Effect | None, wide: float) -> _Estimate:
@@ -463,5 +482,5 @@ def _panel_of(lines: Sequence[_Estimate], tolerance: Bars, axis: Axis, right: fl
         ends_of = [[min(max(end, low), high) for end in (each.value, each.low, each.high)] for _, each in chosen]
         values, least, most = zip(*ends_of, strict=True) if chosen else ((), (), ())
         marks += [Points(values, [place for place, _ in chosen], name, least, most, horizontal=True)] if chosen else []
-    names = tuple(each.name.replace("inf", "∞") for each in lines)
+    names = tuple(each.name.replace("inf", "∞").replace("-", "−") for each in lines)
     yield Panel(tuple(marks), replace(axis, low=low, high=high), Axis(names=names), title)
