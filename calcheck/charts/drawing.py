@@ -254,7 +254,7 @@ def _channel(name: str, axis: pictures.Axis) -> Spec:
     bounds = _bounds(axis.low, axis.high)
     room = {} if bounds else {"padding": PADDING}
     scale = {"type": "log", "nice": False} if axis.log else {"zero": False, "nice": len(bounds) < 2}  # noqa: PLR2004 - an end without a limit
-    ticks = {"tickCount": 6, **({"format": ",~g"} if axis.log else {})}
+    ticks = {"tickCount": 6, **({"format": ",.7~g"} if axis.log else {})}
     drawn = {"title": title, "labelFlush": False, "labelSeparation": 8, **ticks}
     return {"field": name, "type": "quantitative", "scale": {**scale, **bounds, **room}, "axis": drawn}
 

@@ -179,6 +179,12 @@ def select_columns(table: Table, places: list[int]) -> Table:
     )
 
 
+def by_first_cell(table: Table) -> Iterator[Table]:
+    """Yield a table for each group of rows, with the first cell as its title."""
+    for first, rows in groupby(table.rows, key=lambda row: row[0].text):
+        yield Table(table.columns[1:], tuple(row[1:] for row in rows), first)
+
+
 def source(read: Input) -> Source:
     """Return the block about the files of a report."""
     names, text = words.describe_input(read)
@@ -197,24 +203,20 @@ def marks_in(tables: Sequence[Table], *meanings: Mark) -> tuple[Marks, ...]:
     return (Marks(used),) if used else ()
 
 
-ADJUSTED_LEGEND = (
-    "adjusted: p-value of the most extreme of all groups and metrics, by replicates of a perfect model; it decides the"
-    " verdict"
-)
 COLUMNS = (
     Column("metric"),
     Column("value", "right"),
-    Column("interval", "right", rank=3),
-    Column("expected", "right", rank=2),
-    Column("p", "right", rank=1),
-    Column("adjusted", "right"),
+    Column("interval", "right", rank=4),
+    Column("expected", "right", rank=3),
+    Column("p", "right", rank=2),
+    Column("adjusted", "right", rank=1),
     Column("verdict"),
 )
 
 
 def group_table(results: Sequence[Result]) -> Table:
     """Return a table with one line per group and metric."""
-    columns = (Column("group"), Column("rows", "right"), *COLUMNS)
+    columns = (Column("group"), Column("rows", "right", rank=1), *COLUMNS)
     rows = tuple(_row(result) for result in results)
     return Table(columns, rows, "", "omit", keys=3, groups="gap", remedy="--format csv")
 
@@ -526,11 +528,8 @@ def overview(results: Sequence[Result], *, whole: bool = False) -> Table:
     subset = list(dict.fromkeys(name for result in results for name in result.slice))
     changes = any("change" in result.details for result in results)
     numbers = [*subset, "value", *(["change"] if changes else []), "interval", "expected", "ζ", "p"]
-    columns = (
-        Column("metric"),
-        *(Column(name, "right", rank=RANKS.get(name, 0)) for name in numbers),
-        Column("verdict"),
-    )
+    middle = (Column(name, "right", rank=RANKS.get(name, 0)) for name in numbers)
+    columns = (Column("metric"), *middle, Column("verdict"))
     rows = tuple(_overview_row(result, subset, changes=changes) for result in results)
     keys = 1 + len(subset)
     groups: Literal["", "gap"] = "gap" if subset else ""
@@ -644,7 +643,7 @@ def legend_lines(report: Report, *, details: bool) -> list[str]:
     all_rows = [result for result in report.results if "group" not in result.slice]
     expected = EQUAL_LEGEND if report.input.predictive is None else EXPECTED_LEGEND
     lines = [expected] if any(result.reference is not None for result in report.results) else []
-    lines += [ADJUSTED_LEGEND] if any("group" in result.slice for result in report.results) else []
+    lines += [words.ADJUSTED_LEGEND] if any("group" in result.slice for result in report.results) else []
     lines += [ZETA_LEGEND] if any(result.zeta is not None for result in all_rows) else []
     lines += one_sided_lines(report)
     return lines + [text for name, text in DETAILS_LEGENDS.items() if details and name in report.results[0].details]

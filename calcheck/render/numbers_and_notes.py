@@ -12,6 +12,10 @@ from calcheck.reports.conclusion import Answered
 Span: TypeAlias = tuple[float | None, float | None, float | None]  # A value with its limits
 
 ABSENT = "–"
+ADJUSTED_LEGEND = (
+    "adjusted: p-value of the most extreme of all groups and metrics, by replicates of a perfect model; it decides the"
+    " verdict"
+)
 REMOVED = "removed"  # The part of a slice that states the removed rows of a step
 OF_ALL_STEPS = frozenset({"not-computed", "outside-interval"})  # Codes of warnings about all steps together
 NUMBERS = re.compile(r"\d[\d,]*(?:\.\d+)?")

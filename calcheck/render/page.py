@@ -353,9 +353,16 @@ thead th { border-bottom: 1px solid; }
 .undecided { color: #8a5a00; }
 .none, .legend { opacity: 0.75; }
 .answer dl, dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; }
+.answer code > span { display: inline-block; max-width: 100%; overflow-wrap: anywhere; }
 .answer .line { white-space: pre-wrap; font-family: ui-monospace, monospace; font-size: 0.85em; }
 dt { opacity: 0.75; }
 dd { margin: 0; }
+@page { size: A4; margin: 1.2cm; }
+@media (max-width: 40rem) {
+  table { font-size: 0.85em; }
+  th, td { padding: 0.2rem 0.3rem; }
+  .minor { display: none; }
+}
 @media (prefers-color-scheme: dark) {
   .pass { color: #56d364; }
   .fail { color: #ff7b72; }
@@ -391,6 +398,7 @@ NOTEBOOK = """<div class="calcheck">
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 MARKS = {"best": "bold", "second": "underlined"}
+MOST_COLUMNS = 8  # Of a table whose columns are not rows where these could be split
 SHORT = 12  # Characters of a cell that does not break at its hyphens, such as a date
 
 
@@ -433,14 +441,14 @@ def block_lines(block: blocks.Block) -> Iterator[str]:
             lines.append(
                 _definitions(((topic, cell.text) for topic, cell in block.effects), style="line" * block.lined)
             )
-            commands = "<br>".join(element("code", escape(each)) for each in block.commands)
+            commands = "<br>".join(element("code", _unbroken(each)) for each in block.commands)
             yield element("div", "".join([*lines, element("p", f"Next: {commands}") if commands else ""]), "answer")
         case blocks.Paragraph():
             yield element("p", escape(block.text))
         case blocks.Details():
             yield _definitions(block.items, block.prefix)
         case blocks.Table():
-            yield from _table(block)
+            yield from _tables_of(block)
         case blocks.Marks():
             meanings = (element("span", f"{MARKS[mark]}: {escape(text)}", mark) for mark, text in block.meanings)
             yield element("p", " · ".join(meanings), "legend")
@@ -450,11 +458,32 @@ def block_lines(block: blocks.Block) -> Iterator[str]:
             yield element("ul", "".join(element("li", escape(line)) for line in block.lines))
 
 
+def _unbroken(command: str) -> str:
+    """Return a command in words, each of which is in one line if it fits."""
+    return " ".join(element("span", escape(word)) for word in command.split(" "))
+
+
 def _definitions(items: Iterable[tuple[str, str]], prefix: str = "", style: str = "") -> str:
     """Return a list of names with their texts, with identifiers if there is a prefix; nothing without names."""
     term = f'<dt id="{prefix}{{0}}">{{0}}</dt>' if prefix else "<dt>{0}</dt>"
     lines = "".join(term.format(escape(name)) + element("dd", escape(text), style) for name, text in items)
     return element("dl", lines) if lines else ""
+
+
+def _tables_of(table: blocks.Table) -> Iterator[str]:
+    """Yield the lines of a table, or of one for each group of rows; wide tables have their columns as rows."""
+    is_wide = table.overflow == "split" and table.keys == 1 and len(table.columns) > MOST_COLUMNS
+    for each in blocks.by_first_cell(table) if table.groups == "title" else [_transposed(table) if is_wide else table]:
+        yield from _table(each)
+
+
+def _transposed(table: blocks.Table) -> blocks.Table:
+    """Return a table with a row for each column but the first, whose cells are the heads."""
+    heads = (Column(""), *(Column(row[0].text, "right") for row in table.rows))
+    cells = zip(*(row[1:] for row in table.rows), strict=True)
+    names = (": ".join(filter(None, (column.group, column.head))) for column in table.columns[1:])
+    rows = tuple((*row_of(name), *row) for name, row in zip(names, cells, strict=True))
+    return replace(table, columns=heads, rows=rows)
 
 
 def _table(table: blocks.Table) -> Iterator[str]:

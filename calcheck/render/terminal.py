@@ -302,7 +302,7 @@ def _cell(cell: blocks.Cell, pad: str) -> Text:
 def _fit(table: blocks.Table, width: int) -> Iterator[blocks.Table]:
     """Yield the tables that show a table in lines of a width, in characters."""
     if table.groups == "title":
-        yield from _by_first_cell(table)
+        yield from blocks.by_first_cell(table)
     elif table.overflow == "split":
         yield from (blocks.select_columns(table, [*range(table.keys), *places]) for places in _stacked(table, width))
     elif table.overflow == "omit":
@@ -313,12 +313,6 @@ def _fit(table: blocks.Table, width: int) -> Iterator[blocks.Table]:
         yield blocks.select_columns(table, places)
     else:
         yield table
-
-
-def _by_first_cell(table: blocks.Table) -> Iterator[blocks.Table]:
-    """Yield a table for each group of rows, with the first cell as its title."""
-    for first, rows in groupby(table.rows, key=lambda row: row[0].text):
-        yield blocks.Table(table.columns[1:], tuple(row[1:] for row in rows), first)
 
 
 def _stacked(table: blocks.Table, width: int) -> Iterator[list[int]]:

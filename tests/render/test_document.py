@@ -19,6 +19,7 @@ from calcheck.render.document import (
     Table,
     describe_overall,
     row_of,
+    select_columns,
     terms,
 )
 from calcheck.render.markdown import escape as markdown_escaped
@@ -428,3 +429,22 @@ def test_differences_beyond_the_tolerance_are_not_called_little(answer, qualifie
         leading="uce",
     )
     assert describe_overall(overall, report, brief=True).startswith(f"2 metrics together: {shown}, p < 0.01 (uce)")
+
+
+def test_a_page_has_the_columns_of_a_wide_table_as_rows_and_groups_as_titles():
+    """Digits of 24 columns are below each other on paper."""
+    names = [f"metric-{place}" for place in range(9)]
+    columns = (Column("model"), *(Column(name, "right", "↓", "y", "set") for name in names))
+    wide = Table(columns, (row_of("one", *"123456789"), row_of("two", *"abcdefghi")), overflow="split", keys=1)
+    assert [*table_rows(wide)][:2] == [["", "one", "two"], ["set: metric-0 ↓ y", "1", "a"]]
+    assert table_rows(select_columns(wide, [*range(8)]))[2] == ["one", *"1234567"]
+    grouped = Table((Column("of"), Column("metric")), (row_of("b − a", "zms"), row_of("c − a", "ece")), groups="title")
+    shown = rendered(Document((grouped,)), "html")
+    assert re.findall("<caption>(.*?)</caption>", shown) == ["b − a", "c − a"]
+    assert table_rows(grouped) == [["metric"], ["zms"], ["metric"], ["ece"]]
+
+
+def table_rows(table):
+    """Return the texts of the rows of a table in HTML."""
+    shown = rendered(Document((table,)), "html")
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall("<tr>(.*?)</tr>", shown)]

@@ -118,7 +118,7 @@ def _differences(report: Report) -> document.Table:
         models = with_dataset(result, f"{model_of(result)} − {result.slice['minus']}")
         values = (number(result.number), interval(result), p_value(result))
         rows.append(document.row_of(models, difference_name(result), *values))
-    numbers = (document.Column(name, "right") for name in ("value", "interval", "p"))
+    numbers = (document.Column(name, "right", rank=name == "interval") for name in ("value", "interval", "p"))
     columns = (document.Column("difference"), document.Column("metric"), *numbers)
     return document.Table(columns, tuple(rows), groups="title")
 

@@ -139,7 +139,7 @@ HOW = (("pit", "coverage", "ece"), ("zms", "ence", "stratified-coverage"), ("con
 """Metrics whose pictures show how a model is wrong; those of a group show the same in different ways."""
 DRAWN = frozenset({*(name for names in HOW for name in names), "cce"})
 """Metrics whose pictures a page shows."""
-ORDER = ("fail", "undecided", "pass", "none")
+ORDER, ANSWERS = ("fail", "undecided", "pass", "none"), ("no", "not-shown", "yes")
 REGION_NOTE = (
     "The limits hold for a region that is chosen without looking at the targets. Of many regions of a right model, 1 in"
     " 20 is beyond them."
@@ -173,7 +173,7 @@ class ModelReport:
 
 def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = True) -> page.Page:
     """Return the page of one or several models, and of each of their targets if there are several."""
-    files, models = models, [each for model in models for each in (model, *model.outputs)]
+    files, models = models, [each for model in models for each in (model, *sorted(model.outputs, key=_urgency))]
     how, where = page.Section("How", tuple(_how(models))), _of_each("Where", models, _where, beside=True)
     sections = (
         _of_each("Answer", models, _answer, beside=True),
@@ -201,6 +201,12 @@ def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = 
     blocks += [page.Data("report", page.report_data(each.report)) for each in files]
     title = f"calcheck: {', '.join(each.name for each in files)}"
     return page.Page(title, tuple(blocks), models[0].report.calcheck)
+
+
+def _urgency(model: ModelReport) -> int:
+    """Return the place of a target among others: those that are wrong are first, right ones last."""
+    found = model.report.conclusion
+    return len(ANSWERS) if found is None else ANSWERS.index(found.answer)
 
 
 def _about(model: ModelReport) -> str:

@@ -11,6 +11,7 @@ from calcheck.render import document, screen
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
 from calcheck.render.numbers_and_notes import (
     ABSENT,
+    ADJUSTED_LEGEND,
     Span,
     factor,
     interval,
@@ -35,11 +36,11 @@ def tree_table(report: Report) -> document.Table:
     """Return a table with one line per node, depth first; leaves have the metric that shows their fault best."""
     columns = (
         document.Column("rule"),
-        document.Column("rows", "right"),
+        document.Column("rows", "right", rank=1),
         document.Column("metric"),
         document.Column("value", "right"),
-        document.Column("interval", "right"),
-        document.Column("p", "right"),
+        document.Column("interval", "right", rank=2),
+        document.Column("p", "right", rank=1),
         document.Column("verdict"),
     )
     results, depths, rows = results_by(report.results, "group"), list[int](), []
@@ -190,7 +191,7 @@ def slices_blocks(report: Report) -> Iterator[document.Block]:
     if searched:
         yield document.Legend(TREE_LEGEND if "tree" in report.settings else REGIONS_LEGEND)
     else:
-        yield document.Legend((EXPECTED_LEGEND, document.ADJUSTED_LEGEND, *document.one_sided_lines(report)))
+        yield document.Legend((EXPECTED_LEGEND, ADJUSTED_LEGEND, *document.one_sided_lines(report)))
     yield from document.note_blocks(notes(report))
 
 

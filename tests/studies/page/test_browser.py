@@ -240,16 +240,26 @@ def test_the_first_screen_has_the_answer_its_picture_where_and_what_to_do(page, 
 
 
 LEGIBLE = """texts => texts.map(text => {
-    const drawing = text.closest("svg");
-    const scale = drawing.getBoundingClientRect().width / drawing.viewBox.baseVal.width;
-    return scale * Number.parseFloat(getComputedStyle(text).fontSize);
+    const {a, b} = text.getScreenCTM();
+    return Math.hypot(a, b) * Number.parseFloat(getComputedStyle(text).fontSize);
 })"""
+OPEN = "document.querySelectorAll('details').forEach(each => { each.open = true })"
+
+
+@pytest.mark.parametrize("width", [390, slow(1280)])
+def test_all_texts_of_charts_have_11_pixels_on_the_screen(page, visit, width):
+    shown = visit(page, viewport={"width": width, "height": 800})
+    few = shown.locator("svg text:visible").count()
+    shown.evaluate(OPEN)
+    sizes = shown.locator("svg text:visible").evaluate_all(LEGIBLE)
+    assert len(sizes) > few > 50
+    assert min(sizes) >= 11
 
 
 def test_narrow_pages_have_legible_charts_and_tables_of_metric_value_and_verdict(page, visit):
     shown = visit(page, viewport={"width": 390, "height": 844}, color_scheme="dark")
-    sizes = shown.locator("svg text:visible").evaluate_all(LEGIBLE)
-    assert min(sizes) >= 11
+    words = shown.locator("code > span").evaluate_all("all => all.map(each => [each.innerText, each.clientHeight])")
+    assert len({height for word, height in words if word.startswith("--")}) == 1
     assert shown.locator("#metrics table").first.locator("th:visible").all_inner_texts() == [
         "metric",
         "value",
@@ -287,7 +297,10 @@ def test_on_paper_no_table_and_no_picture_is_cut(page, visit):
     )
     assert max(widths) <= 718
     assert not shown.locator(".choice").is_visible()
-    assert shown.pdf().startswith(b"%PDF")
+    assert re.findall(rb"/MediaBox \[0 0 (\d+)[.\d]* (\d+)", shown.pdf(prefer_css_page_size=True))[0] == (
+        b"594",
+        b"841",
+    )
 
 
 HOSTILE = (
