@@ -129,7 +129,7 @@ def _with_new_inputs(
         on.take(new, found)
     width = None if new.predictive is None else _mean_width(new, answer, run)
     at, conclusion = (
-        replace(found.conclusion, width=width),
+        replace(found.conclusion, width=width, unjudged=on.new.unjudged),
         report.conclusion or Conclusion(answer="not-shown", effects=()),
     )
     if "dependence_noticed" in report.settings:  # nothing is judged

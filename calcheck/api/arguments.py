@@ -15,7 +15,15 @@ from calcheck.api import keywords
 from calcheck.errors import DataError, OptionError, keyword_messages, with_suggestion
 from calcheck.io import read
 from calcheck.io.dataframes import TableInMemory, is_table, matrix_of
-from calcheck.io.evaluation_points import NewRows, inputs_like, new_rows_like, read_inputs, read_new_rows
+from calcheck.io.evaluation_points import (
+    UNJUDGED,
+    UNUSED,
+    NewRows,
+    inputs_like,
+    new_rows_like,
+    read_inputs,
+    read_new_rows,
+)
 from calcheck.io.file_source import FileSource, with_needed_columns
 from calcheck.io.python_arguments import ColumnArguments, unknown_argument
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
@@ -275,8 +283,10 @@ def new_rows(on: Data, source: Source) -> NewRows:
     """Return the rows of another file, table or array that have the inputs of a source."""
     if isinstance(on, (Source, Predictions)):
         rows = on if isinstance(on, Predictions) else on.predictions()
-        labelled = None if rows.y is None or rows.predictive is None else InMemory(rows)
-        return NewRows(InMemory(rows.without("y")), labelled)
+        inputs, is_predicted = InMemory(rows.without("y")), rows.predictive is not None
+        if rows.y is not None and is_predicted:
+            return NewRows(inputs, InMemory(rows))
+        return NewRows(inputs, unjudged=UNJUDGED if is_predicted else UNUSED if rows.y is not None else "")
     if not isinstance(source, FileSource):
         return NewRows(InMemory(Predictions(x=matrix_of(on, "on"))))
     if isinstance(on, (str, PathLike)):
@@ -288,13 +298,13 @@ def new_rows(on: Data, source: Source) -> NewRows:
 def _table_of(data: Data, name: str, source: FileSource) -> TableInMemory:
     """Return a table, or an array whose columns are the inputs of a source."""
     if is_table(data):
-        return TableInMemory.from_data(data, {})
+        return replace(TableInMemory.from_data(data, {}), display_name=name)
     matrix, names = matrix_of(data, name), source.options.input_names
     if matrix.shape[1:] == (len(names),):
         columns = {each: matrix[:, place] for place, each in enumerate(names)}
     else:
         columns = {source.options.inputs or source.options.embedding or "embedding": data}
-    return TableInMemory.from_data(None, columns)
+    return replace(TableInMemory.from_data(None, columns), display_name=name)
 
 
 def require_results(report: Report) -> Report:

@@ -126,6 +126,8 @@ class KeywordRequest(Request):
         return arguments.evaluation_points(data, sources[0])
 
     def open_new(self, data: Any, source: Source) -> NewRows:
+        if data is self.parameters.get("data"):
+            raise OptionError("on is the data of the tested rows. Pass other rows, e.g. on=frame[frame['age'] > 60]")
         return arguments.new_rows(data, source)
 
     def new_inputs(self, data: Any, source: Source) -> NewInputsRequest:

@@ -1,10 +1,11 @@
 """Points at which metrics are evaluated: rows of a file, or a grid; and new rows, which may lack targets."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import CalcheckError, DataError, FileError, OptionError
 from calcheck.io import column_roles, join
 from calcheck.io.array_files import ArrayTable
 from calcheck.io.column_names import ColumnOptions
@@ -15,6 +16,8 @@ from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.typing import AnyArray, Mask
 
 MOST_POINTS = 1_000_000  # maximum number of evaluation points
+UNJUDGED = "the tested model is judged, not the predictions there without targets"
+UNUSED = "targets there are not used without predictions"
 
 
 def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
@@ -51,6 +54,7 @@ class NewRows:
 
     source: Source  # All rows with their inputs; with predictions if they have those of the first source
     labelled: Source | None = None  # Those that also have targets; None if none has
+    unjudged: str = ""  # Why targets or predictions are not judged; empty if they are, or if there are none
 
 
 def read_new_rows(name: str, source: FileSource) -> NewRows:
@@ -69,18 +73,23 @@ def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = Non
         found = replace(inputs_like(source, file, column=column), narrow=True)
         roles = found.roles
         names, own = found.table.schema.names, source.roles
+        if not roles.x and (own.x or source.options.embedding):
+            remedy = f". Name it, as in --on {found.name}:COLUMN" * bool(found.file.count)
+            raise FileError(f"{found.name}: no column is an embedding{remedy}")
         if {*column_roles.columns_of(own.predictive)} <= {*names} and own.predictive is not None:
             used = own.observed if {*(own.observed.columns if own.observed else ())} <= {*names} else None
             roles = replace(roles, predictive=own.predictive, observed=used)
         roles = replace(roles, target=own.target if {*own.target} <= {*names} else ())
     roles = replace(roles, other_categories=True)
     found.roles = replace(roles, target=())
-    if not roles.target or roles.predictive is None:
-        return NewRows(found)
     with found.error_names():
         known = [_is_known(found.predictions().columns.get(each)) for each in roles.target]
-    if not np.logical_and.reduce(known).any():
-        return NewRows(found)
+    if not known or not np.logical_and.reduce(known).any():
+        return NewRows(found, unjudged=UNJUDGED if roles.predictive is not None or _predicts(found) else "")
+    if roles.predictive is None:
+        known_names = found.table.schema.names
+        lacking = [each for each in column_roles.columns_of(source.roles.predictive) if each not in known_names]
+        return NewRows(found, unjudged=f"{UNUSED}: there is no column {', '.join(map(repr, lacking[:1]))}")
     if missing := [name for name in source.dependence if name not in found.table.schema.names]:
         raise DataError(
             f"{found.name} has targets, but no column {missing[0]!r}, on which {source.name} says rows depend"
@@ -89,6 +98,13 @@ def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = Non
     labelled = replace(found, options=replace(found.options, nan_policy="omit"), narrow=False, also=also)
     labelled.roles = roles
     return NewRows(found, labelled)
+
+
+def _predicts(source: FileSource) -> bool:
+    """Return whether a file has predictions of any kind beside its inputs."""
+    with suppress(CalcheckError):
+        return replace(source, contents="any").roles.predictive is not None
+    return False
 
 
 def _is_known(values: AnyArray | None) -> Mask:

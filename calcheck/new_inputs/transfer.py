@@ -53,7 +53,7 @@ def _mismatch(found: Population) -> str:
         return found.lack
     shift, left = found.remaining_shift
     is_far = shift > MOST_SHIFT and left > MOST_LEFT
-    return f"with weights, their means differ by {shift:.2g} standard deviations" if is_far else ""
+    return f"with weights, their means differ by {shift:.2g} std" if is_far else ""
 
 
 def _nothing(reason: str) -> dict[str, Any]:
@@ -226,8 +226,8 @@ def transfer_located(
         numbers = new.row_numbers()[sample.new_places(places)]
         known = np.isin(numbers, () if labelled is None else labelled.row_numbers())
         chosen = numbers[choose_labels(found.reweighting.ratio, label, known)].tolist()
-        few = f"only {len(chosen):,} new rows without a target lie among the tested inputs"
-        lacking = few if len(chosen) < label else ""
+        few = f"only {len(chosen):,} new rows" if chosen else "no new row"
+        lacking = f"{few} without a target lie{'s' * (not chosen)} among the tested inputs" * (len(chosen) < label)
         conclusion = replace(conclusion, label=tuple(chosen), no_label=lacking)
     elif label:
         conclusion = replace(conclusion, no_label=FEW_NEW)
@@ -250,9 +250,8 @@ def _check(rows: Predictions, new: Predictions) -> None:
     if rows.distributions().n_draws == 1:
         raise DataError("one draw per row states no uncertainty, so nothing can be foretold for new inputs (--on)")
     if rows.width != new.width:
-        raise DataError(
-            f"the new rows have {new.width:,} inputs, the tested ones {rows.width:,}: both must be the same"
-        )
+        inputs = f"{new.width:,} input{'s' * (new.width != 1)}"
+        raise DataError(f"the new rows have {inputs}, the tested ones {rows.width:,}: both must be the same")
 
 
 def _joined(rows: Predictions, labelled: Predictions) -> Predictions:

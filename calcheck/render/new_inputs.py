@@ -14,8 +14,10 @@ NAMED, LONGEST = 2, 32  # Most names of inputs that differ, and most characters 
 
 
 def name_of(report: Report) -> str:
-    """Return the name of the file with new inputs; the end of a long one."""
-    name = next((PurePath(each.path).name for each in report.input.files if each.role == NEW), "the new inputs")
+    """Return the name of the file with new inputs, or of several as they were given; the end of a long one."""
+    files = (each for each in report.input.files if each.role == NEW)
+    paths = (each.path if each.files > 1 or "*" in each.path else PurePath(each.path).name for each in files)
+    name = next(paths, "the new inputs")
     return name if len(name) <= LONGEST else f"…{name[1 - LONGEST :]}"
 
 
@@ -29,7 +31,7 @@ def facts(on: NewInputs, tested: int) -> tuple[list[Fact], list[Fact]]:
     beyond = f"{beyond_text(on)} lie beyond the tested inputs{named}{untested}"
     after = [("rows", count_text(on, tested)), ("coverage", coverage_text(on))]
     after += [("observed", f"{text}, of {on.labelled:,} rows with targets") for text in observed_texts(on)]
-    after += [("label", label_text(on))]
+    after += [("judged", on.unjudged), ("label", label_text(on))]
     return [("beyond", beyond), ("new", differ_text(on))], [each for each in after if each[1]]
 
 

@@ -139,10 +139,11 @@ def headline(report: Report) -> str:
 
 
 def describe_input(read: Input) -> tuple[list[str], str]:
-    """Return the file names, and a description of what was read from them."""
+    """Return the file names, none if only new inputs are in files, and a description of what was read."""
     names = [
         ("standard input" if file.path == "-" else file.path) + (f" ({file.files:,} files)" if file.files > 1 else "")
         for file in read.files
+        if read.files[0].role != "new_inputs"
     ]
     parts = [f"{read.n:,} row" + ("s" if read.n != 1 else "")]
     if read.layout:

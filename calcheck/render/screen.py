@@ -340,6 +340,8 @@ def _new_lines(on: NewInputs, report: Report) -> Iterator[tuple[str, Cell]]:
         yield "", Cell(new_inputs.differ_text(on))
     if text := next(new_inputs.observed_texts(on), ""):
         yield "", Cell(text)
+    if on.unjudged:
+        yield "", Cell(on.unjudged)
     if on.no_label:
         yield "", Cell(new_inputs.label_text(on))
 

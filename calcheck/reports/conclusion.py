@@ -190,6 +190,7 @@ class NewInputs(Answered):
     label: tuple[int, ...] = ()  # The new rows whose targets would narrow the interval most, the most useful first
     no_label: str = ""  # Why there are fewer than were asked for; empty if there are as many
     labelled: int = 0  # Number of new rows with targets, which the effects make use of
+    unjudged: str = ""  # Which predictions or targets of the new rows are not judged, and why; empty if all are
     foretold: tuple[Effect, ...] = ()  # The effects of new rows with targets as the tested rows foretell them
     observed: tuple[Effect, ...] = ()  # The effects of new rows with targets as they were observed
 
