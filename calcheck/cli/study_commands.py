@@ -262,16 +262,17 @@ class CommandRequest(Request):
 
     def _about(self, model: str) -> tuple[str, ...]:
         """Return the commands about one of the models that are compared; none if its columns are described apart."""
-        files, names = self.parameters["files"], self.parameters.get("names")
+        files, names, on = self.parameters["files"], self.parameters.get("names"), self.parameters.get("on")
+        further = ["--on", str(on)] if on else []
         sources = [each.file.name for each in self._opened]
         if self.parameters.get("by_folder") or inputs_and_outputs.STDIN in sources:
             return ()
         if len(files) == 1:
             known = [each.options.model for each in self._opened]
             named = dict(zip(names or known, known, strict=True))
-            return (evaluation_of(files[0], self.parameters, ["--model", str(named[model])]),)
+            return (evaluation_of(files[0], self.parameters, ["--model", str(named[model]), *further]),)
         file = dict(zip(model_names(files, names), files, strict=True))[model]
-        return (evaluation_of(file, self.parameters, []),) if split_options(file)[0] == file else ()
+        return (evaluation_of(file, self.parameters, further),) if split_options(file)[0] == file else ()
 
     def tell(self, text: str) -> None:
         sys.stderr.write(f"{text}\n")
@@ -403,8 +404,10 @@ def recalibrate_commands(report: Report, given: dict[str, Any]) -> tuple[str, ..
         return (shlex.join(["calcheck", "evaluate", corrected, *_of_corrected_files(given)]),)
     if file == "-" or not steps or given.get("map") is not None or given.get("to") is not None:
         return ()
+    from calcheck.storage.prediction_files import corrected_name  # help does without NumPy
+
     command = ["calcheck", "recalibrate", file, *given_options("recalibrate", given, also=_of_fits())]
-    return (shlex.join([*command, "--to", "NEW", "-o", f"corrected{PurePath(file).suffix or '.csv'}"]),)
+    return (shlex.join([*command, "--to", "NEW", "-o", corrected_name(file)]),)
 
 
 def _of_fits() -> list[Option]:

@@ -138,6 +138,16 @@ def suffix_of(path: str) -> str:
     return ending
 
 
+def corrected_name(path: str) -> str:
+    """Return a name for the corrected predictions of a file, in its format if that is written.
+
+    >>> corrected_name("a/new.parquet"), corrected_name("a.npz")
+    ('corrected.parquet', 'corrected.csv')
+    """
+    ending = Path(path).suffix.lower()
+    return f"corrected{ending if ending in WRITERS else '.csv'}"
+
+
 def canonical_columns(rows: Predictions) -> dict[str, Any]:
     """Return the columns of a batch: (n,), or (n, d) and (n, m, t) for vectors."""
     columns: dict[str, Any] = {} if rows.id is None else {"id": rows.id}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from calcheck.execution.run import RowDependence
 from calcheck.io.column_names import INPUTS, MEANS, OTHER_NAMES, STDS, TARGETS, ColumnOptions
 from calcheck.metrics import METRICS
 from calcheck.options import Option, options_of
+from calcheck.reports.conclusion import MOST_ROWS
 
 if TYPE_CHECKING:
     from calcheck.io.file_source import FileSource
@@ -36,14 +38,14 @@ CORRECTED = {"noise-left-out", "one-group", "one-region", "one-input", "heavy-ta
 SPREADS = ("std", "var", "log_std", "log_var", "y_std")  # Keywords of which one states the uncertainties
 SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
 MOST = 3  # maximum number of commands
-LABELS = 50  # number of new rows to suggest for labels
-FEWEST_ROWS = 30  # minimum number of rows to suggest a recalibration
+LABELS, TENS = 50, 10  # minimum number of new rows to suggest for labels, and what it is a multiple of
+FEWEST_ROWS, FEWEST_WEIGHTED = 30, 50  # minimum number of rows to suggest a recalibration, and that count at new inputs
 FEWEST_SEARCHED, MOST_SEARCHED = 100, 38  # minimum number of rows, and maximum number of columns, to suggest a search
 MOST_INPUTS = 12  # maximum number of columns to suggest as inputs: with more, the choice is the user's
 
 
-def suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:
-    """Yield names of commands with further options, the most helpful first."""
+def suggestions(report: Report, source: FileSource, on: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield names of commands with further options, the most helpful first; ``on`` names new inputs, if any."""
     conclusion = report.conclusion
     if conclusion is None:
         return
@@ -53,7 +55,8 @@ def suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[
     if report.outputs:
         yield from _output_suggestions(report, source)
         return
-    yield from _labels(conclusion, new := _new_inputs(report))
+    new = ["--on", on] * (conclusion.on is not None)
+    yield from _labels(report, new)
     computed = {result.metric for result in report.results}
     lzms = [result for result in report.results if result.metric == "lzms"]
     tied = {each.metric for each in lzms if any(message.code == "no-verdict" for message in each.warnings)}
@@ -73,8 +76,9 @@ def suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[
     if inputs_effect is not None and inputs_effect.value is None and not report.input.layout:
         inputs = _inputs(source)
         yield from [("evaluate", inputs)] if inputs else [("slices", list[str]())] if searched else []
-    if (faults or "inputs" in wrong) and not _is_undone(conclusion) and _shows_a_scale(report, source):
-        yield "recalibrate", []
+    there = _mended_there(report, new)
+    if (faults or "inputs" in wrong or there) and not _is_undone(conclusion) and _shows_a_scale(report, source):
+        yield "recalibrate", there
     known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed - tied]
     yield from ((name, []) for name in known[:1])
     yield from _time_suggestions(report, source)
@@ -88,17 +92,31 @@ def _when(conclusion: Conclusion) -> Iterator[tuple[str, list[str]]]:
         yield "monitor", []
 
 
-def _new_inputs(report: Report) -> list[str]:
-    """Return the option that names the file with new inputs; nothing without one."""
-    return [word for each in report.input.files if each.role == "new_inputs" for word in ("--on", each.path)]
+def _labels(report: Report, new: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the command that says which targets would show the answer at new inputs, if there are as many rows."""
+    on = None if report.conclusion is None else report.conclusion.on
+    if on is None or on.answer != "not-shown" or on.label or on.effective_rows is None:
+        return
+    more = FEWEST_ROWS - on.effective_rows  # where nothing is stated; not where weights do not suffice
+    if on.rows_needed is not None:  # a target there has as much weight as a tested row that counts
+        more = on.effective_rows * (on.rows_needed / min(report.input.n + on.labelled, MOST_ROWS) - 1)
+    count = max(LABELS, TENS * math.ceil(more / TENS))
+    if more > 0 and count <= on.rows - on.beyond.rows - on.labelled:
+        yield "evaluate", [*new, "--label", str(count), "--pointwise", "rows.csv"]
 
 
-def _labels(conclusion: Conclusion, new: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the command that says which targets would show the answer at new inputs, if it is not shown."""
-    on = conclusion.on
-    is_open = on is not None and on.answer == "not-shown" and not on.label
-    if new and on is not None and is_open and on.effective_rows is not None and on.rows - on.labelled > LABELS:
-        yield "evaluate", [*new, "--label", str(LABELS), "--pointwise", "rows.csv"]
+def _mended_there(report: Report, new: list[str]) -> list[str]:
+    """Return the options of a correction for new inputs where the answer is no; nothing if it cannot be fitted."""
+    on = None if report.conclusion is None else report.conclusion.on
+    if on is None or on.answer != "no" or (on.effective_rows or 0.0) < FEWEST_WEIGHTED:
+        return []
+    if on.labelled and not on.foretold:  # tested rows alone cannot stand for these
+        return []
+    from calcheck.storage.prediction_files import corrected_name
+
+    files = [each.path for each in report.input.files if each.role == "new_inputs"]
+    to = files[0] if files and on.width is not None else ""
+    return [*new, *(["--to", to, "-o", corrected_name(to)] if to else [])]
 
 
 def _observations(effects: Sequence[Effect]) -> Iterator[tuple[str, list[str]]]:
@@ -229,7 +247,7 @@ def next_commands(report: Report, file: str, source: FileSource, given: dict[str
         return ()
     return tuple(
         shlex.join(["calcheck", name, file, *given_options(name, given, further), *further])
-        for name, further in list(suggestions(report, source))[:MOST]
+        for name, further in list(suggestions(report, source, str(given.get("on"))))[:MOST]
     )
 
 
@@ -270,17 +288,17 @@ def given_options(
 
 def with_calls(report: Report, source: FileSource, given: Mapping[str, Any]) -> Report:
     """Return a report that suggests calls, where ``...`` stands for the other arguments of that with given keywords."""
-    if report.conclusion is None:
+    if (conclusion := report.conclusion) is None:
         return report
     has_array = hasattr(given.get("inputs"), "shape")  # beside which no column can be named
     found = tuple(
-        _call(name, further)
-        for name, further in list(suggestions(report, source))[:MOST]
+        _call(name, further, ["on"] if name == "recalibrate" and conclusion.on and not further else ())
+        for name, further in list(suggestions(report, source, "on"))[:MOST]
         if not (has_array and "--inputs" in further)
     )
     options = report.input.options
-    causes = tuple(replace(each, command=_undo(each.command, options, given)) for each in report.conclusion.causes)
-    return replace(report, conclusion=replace(report.conclusion, next=found, causes=causes))
+    causes = tuple(replace(each, command=_undo(each.command, options, given)) for each in conclusion.causes)
+    return replace(report, conclusion=replace(conclusion, next=found, causes=causes))
 
 
 def _undo(command: str, options: Sequence[str], given: Mapping[str, Any]) -> str:
@@ -339,7 +357,7 @@ def _call(name: str, further: Sequence[str], former: Sequence[str] = ()) -> str:
     keywords = [
         f"{_keyword(flag)}={values if flag == '--filter' else values[0] if values[0].isdecimal() else repr(values[0])}"
         for flag, values in _values(further).items()
-        if flag not in ("--on", "--pointwise")
+        if flag not in ("--on", "--pointwise", "--to", "-o")
     ]
     function = {"check": "assert_calibrated"}.get(name, "evaluate" if metric else name)
     called = f"calcheck.{function}({', '.join(['...', *metric, *(f'{each}=None' for each in former), *keywords])})"

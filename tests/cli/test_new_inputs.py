@@ -1,6 +1,8 @@
 """`--on`: the answer for new inputs, on the screen, in JSON, in rules and row by row, and what contradicts it."""
 
 import json
+import math
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -118,6 +120,33 @@ def test_an_embedding_is_compared_with_that_of_the_other_file(evaluated, frames,
         assert on["beyond"]["rows"] == 5
 
 
+@pytest.mark.slow
+def test_predictions_without_targets_and_targets_without_predictions_are_not_judged(calcheck, frames, files, tmp_path):
+    """Those without targets include corrected ones, whose columns differ from those of the tested rows."""
+    old, new = files[0], frames[1]
+    student = new.drop(columns=["y", "mean", "std"]).assign(dist="student-t", df=5, loc=0, scale=1)
+    kinds = {"unseen": new.drop(columns="y"), "student": student, "alone": new.drop(columns="std"), "whole": new}
+    found = {}
+    for name, frame in kinds.items():
+        frame.to_csv(tmp_path / "other.csv", index=False)
+        ended = calcheck("evaluate", old, *X, *FEW, "--metrics", "zms", "--on", tmp_path / "other.csv")
+        found[name] = " ".join(ended.out.split())
+    unjudged = "the tested model is judged, not the predictions there without targets"
+    assert [name for name, text in found.items() if unjudged in text] == ["unseen", "student"]
+    unused = "targets there are not used without predictions: there is no column 'std'"
+    assert [name for name, text in found.items() if unused in text] == ["alone"]
+
+
+def test_several_files_are_named_as_they_were_given(calcheck, frames, files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts").mkdir()
+    frames[1][["a", "b"]].to_parquet("parts/0.parquet")
+    for places in (1, 2):  # one file and several
+        frames[1][["a", "b"]].to_parquet(f"parts/{places - 1}.parquet")
+        text = calcheck("evaluate", files[0], *X, *FEW, "--metrics", "zms", "--on", "parts/*.parquet").out
+        assert " on parts/*.parquet: " in " ".join(text.split())
+
+
 def test_the_screen_has_an_answer_for_the_new_inputs_within_24_lines(calcheck, files, monkeypatch):
     monkeypatch.delenv("COLUMNS")
     old, new = files
@@ -173,6 +202,19 @@ def test_what_contradicts_new_inputs_is_refused_in_one_line(calcheck, files, opt
     assert problem in calcheck("evaluate", files[0], "--on", files[1], *options).refused()
 
 
+def test_an_embedding_of_another_name_is_named_in_the_new_file(calcheck, frames, tmp_path):
+    for frame, name, kept in zip(frames, ("embedding", "vector"), (["y", "mean", "std"], []), strict=True):
+        vectors = frame[kept].assign(**{name: frame[["a", "b"]].to_numpy().tolist()}, row=0)
+        vectors["std" if kept else "row"] = 0.3
+        vectors.to_parquet(tmp_path / f"{name}.parquet")
+    arguments = ("evaluate", tmp_path / "embedding.parquet", *FEW, "--metrics", "zms", "--on")
+    refused = calcheck(*arguments, tmp_path / "vector.parquet").refused()
+    assert "vector.parquet: no column is an embedding. Name it, as in --on" in refused
+    found = calcheck(*arguments, named := f"{tmp_path / 'vector.parquet'}:vector", "--format", "json")
+    (command,) = [each for each in json.loads(found.out)["conclusion"]["next"] if "recalibrate" in each]
+    assert command.endswith(f" --on {named}")
+
+
 def test_new_rows_without_the_inputs_are_refused(calcheck, files, tmp_path):
     pd.DataFrame({"a": [1.0]}).to_csv(tmp_path / "other.csv", index=False)
     refused = calcheck("evaluate", files[0], *X, "--on", tmp_path / "other.csv").refused()
@@ -217,3 +259,73 @@ def test_rows_of_a_cluster_count_together_also_those_with_targets(calcheck, eval
     assert (series["labelled"], series["foretold"]) == (40, [])  # of 20 times, 30 are needed
     message = calcheck("evaluate", *arguments, tmp_path / "unknown.csv", *FEW).refused()
     assert "unknown.csv has targets, but no column 'site'" in message
+
+
+# what to do next
+
+
+@pytest.fixture
+def labels(calcheck, tmp_path):
+    """Return the answer of right predictions at new inputs, and how many labels are suggested; None if none are."""
+
+    def run(tested, new):
+        names, files = list("abcdefgh"[: tested.shape[1]]), (tmp_path / "tested.csv", tmp_path / "new.csv")
+        old, other = (pd.DataFrame(x, columns=names) for x in (tested, new))
+        y = np.random.default_rng(2).normal(size=len(old))
+        old.assign(y=y, mean=0.0, std=1.0).to_csv(files[0], index=False)
+        other.to_csv(files[1], index=False)
+        arguments = (files[0], "--inputs", ",".join(names), "--on", files[1], *FEW, "--metrics", "zms")
+        found = json.loads(calcheck("evaluate", *arguments, "--format", "json").out)["conclusion"]
+        words = [shlex.split(each) for each in found["next"]]
+        return found["on"], next((int(each[each.index("--label") + 1]) for each in words if "--label" in each), None)
+
+    return run
+
+
+@pytest.mark.slow
+def test_as_many_targets_are_suggested_as_would_show_the_answer(labels):
+    """A target there has the weight of a tested row that counts: of n rows, k count, and m are needed: k (m/n - 1)."""
+    rng = np.random.default_rng(9)
+    tested, new = rng.normal(size=(150, 2)), rng.normal(size=(500, 2)) * [0.8, 1] + [1, 0]
+    for rows, is_enough in ((500, True), (100, False)):
+        on, count = labels(tested, new[:rows])
+        needed = max(50, 10 * math.ceil(on["effective_rows"] * (on["rows_needed"] / 150 - 1) / 10))
+        assert on["answer"] == "not-shown"
+        assert (needed <= rows) == is_enough
+        assert count == (needed if is_enough else None)
+
+
+@pytest.mark.slow
+def test_targets_are_suggested_where_few_tested_rows_count_and_not_where_weights_do_not_suffice(labels):
+    """Where inputs still differ with weights, 50 targets have shown no answer on any of six real data sets."""
+    rng = np.random.default_rng(0)
+    corner = 2 + 0.1 * rng.normal(size=(60, 2))
+    assert labels(rng.normal(size=(160, 2)), corner)[1] == 50
+    assert labels(rng.normal(size=(160, 2)), corner[:49])[1] is None
+    new = rng.normal(size=(300, 8))
+    new[:, 0] += 1.5
+    on, count = labels(rng.normal(size=(160, 8)), new)
+    assert "means differ by" in on["effects"][0]["text"]
+    assert count is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_predictions", [False, True])
+def test_the_correction_for_new_inputs_that_is_suggested_can_be_run(calcheck, tmp_path, monkeypatch, has_predictions):
+    """Standard deviations are half of what they should be above 1.4, and right on average."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-2, 2, size=600)
+    y = np.where(x > 1.4, 2, 0.9) * rng.normal(size=600)
+    pd.DataFrame({"x": x, "y": y, "mean": 0.0, "std": 1.0}).to_csv("old.csv", index=False)
+    new = pd.DataFrame({"x": rng.uniform(1, 2, size=60)})
+    (new.assign(mean=0.0, std=1.0) if has_predictions else new).to_csv("new.csv", index=False)
+    files = ("old.csv", "--inputs", "x", "--on", "new.csv")
+    found = calcheck("evaluate", *files, *FEW, "--metrics", "zms", "--format", "json")
+    command = "calcheck recalibrate old.csv --inputs x --on new.csv"
+    command += " --to new.csv -o corrected.csv" * has_predictions
+    conclusion = json.loads(found.out)["conclusion"]
+    assert conclusion["on"]["answer"] == "no"
+    assert command in conclusion["next"]
+    assert calcheck(*command.split()[1:]).code == 0
+    assert not has_predictions or len(pd.read_csv("corrected.csv")) == 60
