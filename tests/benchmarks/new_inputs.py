@@ -24,9 +24,13 @@ Where rows of a cluster, or of one time of an autoregression with coefficient .8
 errors, intervals of 600 rows hold the truth in .87 of 60 sets with 20 clusters (of the bias: .88), .88 with 60 (.83),
 .95 with 100 times (.85), .98 with 40 (.88); with 12, of which nothing is stated, the bias in .75 and .60.
 
-With 50 labels for 500 tested rows (40 sets) and 2,000 (20), intervals with chosen rows are .95 and .95 times as wide as
-with random ones for a shift of 1, and .94 and .79 times for 2. With ideal weights, the best choice has .94 and .96, .87
-and .84 times the standard error.
+Of 400 sets, rows like the tested ones are called beyond in none, most of a cluster of a tenth of the rows in .97 (of
+the rows called so, .05 are others), and one row at 100 standard deviations in all. A million tested and a million new
+rows take 107 s on one core, and 100,000 of each with 64 inputs 69 s.
+
+With 50 labels for 500 tested rows (100 sets) and 2,000 (20), intervals with chosen rows are .95 and .95 times as wide
+as with random ones for a shift of 1, and .94 and .79 times for 2. With ideal weights, the best choice has .94 and .96,
+.87 and .84 times the standard error.
 """
 
 import argparse
