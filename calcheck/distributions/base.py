@@ -361,6 +361,10 @@ def _repeated(owner: Any, name: str, *given: Any) -> Any:
     return (whole[0],) * len(whole) if all(first is each for first, *rest in parts for each in rest) else (*whole,)
 
 
+def _elementwise(owner: Any, name: str, *given: Values) -> Any:
+    return _repeated(owner, name, *given) if owner.tiled is None else getattr(owner.tiled, name)(*given)
+
+
 @dataclass(frozen=True, eq=False)
 class Repeated(Predictive):
     """The same n distributions several times, with what is known of them; for targets of several replicates."""
@@ -373,6 +377,15 @@ class Repeated(Predictive):
     def __len__(self) -> int:
         return len(self.base) * self.count
 
+    @cached_property
+    def tiled(self) -> Predictive | None:
+        """The same as one family, if its functions are formulas of a row, those of normal distributions; else None."""
+        inner = self.base
+        while isinstance(inner, Derived):
+            inner = inner.base
+        is_formula = inner.normal() is not None
+        return self.base.take(np.tile(np.arange(len(self.base)), self.count)) if is_formula else None
+
     has_atoms, has_masses, shape_is_known, caveat, display_name, is_discrete = (
         property(partial(_attribute, name=name))
         for name in ("has_atoms", "has_masses", "shape_is_known", "caveat", "display_name", "is_discrete")
@@ -384,12 +397,11 @@ class Repeated(Predictive):
             "support_interval",
         )
     )
-    cdf, cdf_left, cdf_limits, above, interval_mass, interval_mass_error, log_prob, crps, record = (
-        METHOD(_repeated, name)
-        for name in (
-            *("cdf", "cdf_left", "cdf_limits", "above", "interval_mass", "interval_mass_error", "log_prob", "crps"),
-            "record",
-        )
+    cdf, cdf_left, cdf_limits, above = (
+        METHOD(_elementwise, name) for name in ("cdf", "cdf_left", "cdf_limits", "above")
+    )
+    interval_mass, interval_mass_error, log_prob, crps, record = (
+        METHOD(_repeated, name) for name in ("interval_mass", "interval_mass_error", "log_prob", "crps", "record")
     )
     edges, kinks, raw_moments = (METHOD(_repeated, name) for name in ("edges", "kinks", "raw_moments"))
     sample = take = hashes = kernel_mean = kernel_norm = METHOD(_refused)
