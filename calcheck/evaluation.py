@@ -176,7 +176,7 @@ class ReportRequest:
         answer, run, rows = self.answer, self.run, found.source.predictions()
         if answer is None:
             return found.report
-        from calcheck.causes.conclusion import with_causes
+        from calcheck.causes.search import with_causes
         from calcheck.conclusion.answer import with_hint
         from calcheck.distributions.noise_clip_rounding import observation_hint
 
@@ -261,7 +261,7 @@ class Answer:
     ) -> Report:
         """Return a report with the conclusion from the metrics behind it, given p-values of several targets, if any."""
         from calcheck.conclusion import conclude
-        from calcheck.conclusion.effects import WIDTH
+        from calcheck.conclusion.answer import WIDTH
         from calcheck.inference.power import expected_power
 
         computed = [each for each in behind if not isinstance(each, Skipped)]

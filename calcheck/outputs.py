@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from calcheck.conclusion import Key, combine
-from calcheck.conclusion.effects import Estimate, correlation_text
+from calcheck.conclusion.answer import Estimate, correlation_text
 from calcheck.core.text import p_text
 from calcheck.errors import OptionError
 from calcheck.evaluation import (

@@ -19,7 +19,7 @@ EXCEPTIONS: dict[str, str] = {
     "calcheck.reports.Gate.judged": "the opposite of the outcome `not judged`, beside `passed` in the JSON report",
     "calcheck.reports.conclusion.Effect.within": "the word beside a tolerance, in the JSON report and in rules",
     "calcheck.reports.conclusion.WidthFactor.within": "the same",
-    "calcheck.conclusion.effects.Decision.within": "the same, of each estimate",
+    "calcheck.conclusion.answer.Decision.within": "the same, of each estimate",
 }
 """Qualified names that are such a word, and the reason why each is the right name."""
 

@@ -55,7 +55,7 @@ def stream_metrics(
     command: bool = False,
 ) -> Report:
     """Return the report of streamed metrics: that of a ``command``, or with ``--settings-from`` those of its state."""
-    from calcheck.causes.conclusion import MOST_ROWS, with_causes
+    from calcheck.causes.search import MOST_ROWS, with_causes
     from calcheck.storage.atomic_write import exclusive
     from calcheck.streaming.state import accumulate, read_state, report_from_state, write_state
 

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
-from calcheck.conclusion.answer import CONFIDENCE
-from calcheck.conclusion.effects import LOCAL
+from calcheck.conclusion.answer import CONFIDENCE, LOCAL
 from calcheck.core.text import p_text, percent
 from calcheck.models.best_model import SCORES, SIGNED
 from calcheck.options import TOLERANCE

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from calcheck.conclusion.effects import Estimate
+from calcheck.conclusion.answer import Estimate
 from calcheck.core import sc
 from calcheck.dependence.clusters import (
     Clusters,

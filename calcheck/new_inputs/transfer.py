@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calcheck.conclusion.effects import LOCAL, Estimate, bias_text, decide, is_inside, size_text
+from calcheck.conclusion.answer import LOCAL, Estimate, bias_text, decide, is_inside, size_text
 from calcheck.core.lazy_inputs import Inputs, take
 from calcheck.core.text import p_text
 from calcheck.dependence.clusters import find_clusters

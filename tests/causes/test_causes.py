@@ -14,9 +14,8 @@ from scipy.stats import norm
 import calcheck as library
 from calcheck.causes import fits
 from calcheck.causes.candidates import Case
-from calcheck.causes.conclusion import rows_of_step, sampled_rows
 from calcheck.causes.fits import Scored
-from calcheck.causes.search import find_causes
+from calcheck.causes.search import find_causes, rows_of_step, sampled_rows
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions

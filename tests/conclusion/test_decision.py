@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calcheck.conclusion.effects import Estimate, decide, is_inside, is_outside, rows_needed
+from calcheck.conclusion.answer import Estimate, decide, is_inside, is_outside, rows_needed
 from tests.helpers.simulations import examples
 
 RIGHT = Estimate("size", 0.98, 0.91, 1.08, 0.7)

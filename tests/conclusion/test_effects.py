@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from calcheck.conclusion import conclude, key_of
-from calcheck.conclusion.effects import error_exponent
+from calcheck.conclusion.answer import error_exponent
 from calcheck.reports import Input, Overall, Report, Result, Skipped
 from calcheck.reports.conclusion import WorstRegion
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calcheck.conclusion.effects import rows_needed
+from calcheck.conclusion.answer import rows_needed
 from calcheck.distributions import Gaussian, Samples
 from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS

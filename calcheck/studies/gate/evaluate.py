@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, get_args
 
-from calcheck.conclusion.effects import are_within
+from calcheck.conclusion.answer import are_within
 from calcheck.core.text import percent
 from calcheck.errors import OptionError
 from calcheck.reports import Gate, Input, Level, Monitor, Overall, Report, Result, results_by_group

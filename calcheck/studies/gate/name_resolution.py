@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, get_args, get_origin, get_type_hints
 
-from calcheck.conclusion.effects import AVERAGE, LOCAL
+from calcheck.conclusion.answer import AVERAGE, LOCAL
 from calcheck.errors import Code, suggestion
 from calcheck.reports import Input, Monitor, Overall, Result, Verdict
 from calcheck.reports.conclusion import Conclusion, Qualifier, effect_name

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.conclusion.effects import SHOWN, WIDTH, Estimate, bias_text, is_inside, size_text
+from calcheck.conclusion.answer import SHOWN, WIDTH, Estimate, bias_text, is_inside, size_text
 from calcheck.core import __version__
 from calcheck.core.text import LARGEST, exponential, percent
 from calcheck.errors import DataError, Message, OptionError, RefusedError, listed_columns, named_rows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.charts.picture import PERFECT, Picture
-from calcheck.conclusion.effects import Estimate, is_inside
+from calcheck.conclusion.answer import Estimate, is_inside
 from calcheck.core import sc
 from calcheck.core.text import percent
 from calcheck.errors import DataError

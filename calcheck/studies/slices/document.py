@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Points, Rule
-from calcheck.conclusion.effects import are_beyond, are_within
+from calcheck.conclusion.answer import are_beyond, are_within
 from calcheck.core.text import percent
 from calcheck.render import document, screen
 from calcheck.render.document import EXPECTED_LEGEND, answer_to

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck import evaluation
 from calcheck.conclusion import unjudged_conclusion
-from calcheck.conclusion.effects import are_beyond, are_within, size_of
+from calcheck.conclusion.answer import are_beyond, are_within, size_of
 from calcheck.core import __version__
 from calcheck.core.filter_conditions import Condition
 from calcheck.core.text import percent
