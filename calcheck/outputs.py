@@ -252,9 +252,13 @@ def joined_reports(reports: Mapping[str, Report]) -> Report:
         "no" if "no" in answers else "yes" if {*answers} == {"yes"} else "not-shown"
     )
     layout = (first.input.layout or "").removeprefix(f"only {next(iter(reports))}").removeprefix(" · ") or None
+    read = [each.input.columns for each in reports.values()]
+    columns = {role: ", ".join(dict.fromkeys(each[role] for each in read if role in each)) for role in read[0]}
+    for role, own in read[0].items():
+        layout = layout and layout.replace(f"{role}: {own}", f"{role}: {columns[role]}")
     return Report(
         calcheck=first.calcheck,
-        input=replace(first.input, layout=layout, options=_without_only(first.input.options)),
+        input=replace(first.input, columns=columns, layout=layout, options=_without_only(first.input.options)),
         settings=shared,
         results=(),
         gates=tuple(replace(gate, rule=f"{name}: {gate.rule}") for name, own in reports.items() for gate in own.gates),

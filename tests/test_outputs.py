@@ -339,6 +339,8 @@ def test_a_study_of_several_targets_is_that_of_each_of_them(calcheck, file, name
             each["conclusion"] = each.get("conclusion") and {**each["conclusion"], "next": None}
         assert {**own, "targets": None} == {**alone, "targets": None}
     assert (found["results"], "only" in str(found["input"])) == ([], False)
+    read = found["input"]
+    assert (read["columns"]["y"], "y: y_1, y_2;" in read["layout"]) == ("y_1, y_2", True)
 
 
 @pytest.mark.parametrize("name", STUDIES)
