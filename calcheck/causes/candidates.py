@@ -383,7 +383,7 @@ def _variations(case: Case) -> Iterator[Candidate]:
     constant, freedom = _is_constant(case), fits.freedom_of(scored)
     surplus = 3.0 + float(np.log(max(len(case.numbers), 1)))
     text = f"errors have heavier tails, as Student's t with {freedom:g} degrees of freedom"
-    tails = Candidate("heavy-tails", text, fits.heavy_tailed(scored), is_corrected=True, least=LEAST_OF_TAILS)
+    tails = Candidate("heavy-tails", text, fits.as_stated(scored, fits.TAILS), is_corrected=True, least=LEAST_OF_TAILS)
     yield replace(tails, alike=CONSTANT_STD if constant else "")
     if constant:
         text = "the std is constant, as if errors varied from row to row, which no column shows"

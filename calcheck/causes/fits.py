@@ -137,7 +137,6 @@ SHARES, SMALL = np.arange(1, 20) / 20, (0.01, 0.03, 0.1, 0.2, 0.3)  # Shares of 
 NOISES = np.geomspace(0.2, 5, 14)  # Standard deviations of noise that are tried, in median predicted ones
 RIDGE, STEPS = 1.0, 25  # Of the regression of squared errors
 PARTNERS = 200  # Rows whose predictions are those of a target if rows are shuffled
-ROBUST = 0.7413  # Interquartile range of a normal distribution in standard deviations, its reciprocal
 
 
 class Likely(NamedTuple):
@@ -201,11 +200,6 @@ def noise_of(scored: Scored) -> float:
     middle, every = float(np.median(scored.spread)), np.ones(len(scored.y), np.bool_)
     fits = [as_stated(scored.with_noise(each * middle)) for each in NOISES]
     return middle * float(NOISES[int(np.argmax([float(fit(every).log_density.sum()) for fit in fits]))])
-
-
-def heavy_tailed(scored: Scored) -> Fit:
-    """Return the fit with Student-t errors of the same variance."""
-    return as_stated(scored, TAILS)
 
 
 def freedom_of(scored: Scored) -> float:

@@ -164,11 +164,6 @@ def _moment(days: float) -> str:
     return str(np.datetime64(round(days * DAY), "us").astype("datetime64[s]")).removesuffix("T00:00:00")
 
 
-def fit_features(rows: Predictions, columns: Sequence[str]) -> tuple[Feature, ...]:
-    """Return the features of columns, with ranges, knots and groups of the rows."""
-    return tuple(fit_feature(rows, column) for column in columns)
-
-
 def fit_feature(rows: Predictions, column: str, fewest: int = 1) -> Feature:
     """Return the feature of a column; texts of less than ``fewest`` rows are no groups."""
     if column == STD:

@@ -153,7 +153,9 @@ def fit_bias(rows: Predictions, options: FitOptions) -> map_steps.Bias | map_ste
 
 def _features(rows: Predictions, options: FitOptions, refit: Refit) -> tuple[row_features.Feature, ...]:
     """Return the features of the columns that were named, or of those on which residuals depend."""
-    return select_features(rows, options.by, refit) if options.selects else row_features.fit_features(rows, options.by)
+    if options.selects:
+        return select_features(rows, options.by, refit)
+    return tuple(row_features.fit_feature(rows, column) for column in options.by)
 
 
 def _ridge(
