@@ -99,9 +99,12 @@ class Predictions:
         if self.y is not None and self.predictive is not None and self.observation is None:
             targets = self.y.shape[-1] if self.y.ndim > 1 else 1
             if targets != self.predictive.targets:
+                found = self.predictive.targets
+                pairs = " Members of a mean and a variance each are a mixture: loc, scale and weight of --dist mixture"
                 raise DataError(
-                    f"y has {targets} target columns, the predictions have {self.predictive.targets}."
-                    " Give --mean and --std, --samples, or a loc of --dist joint-gaussian, for each target column"
+                    f"y has {targets} target column{'' if targets == 1 else 's'}, the predictions have {found}."
+                    " Give --mean and --std, --samples, or a loc of --dist joint-gaussian, for each target column."
+                    f"{pairs if (targets, found) == (1, 2) and self.predictive.n_draws else ''}"
                 )
             for y in np.moveaxis(self.y, 1, 0) if self.repeated else [self.y]:
                 self.predictive.validate_targets(y.reshape(len(y), *([targets] if targets > 1 else [])))

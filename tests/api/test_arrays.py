@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import calcheck
-from calcheck.errors import OptionError
+from calcheck.errors import FileError, OptionError
 
 QUICK = {"replicates": 39, "resamples": 0}
 RNG = np.random.default_rng(0)
@@ -169,3 +169,15 @@ def test_arrays_and_tables_of_libraries_go_in(library):
     if library in ("pandas", "polars"):
         table = module.DataFrame({"y": Y, "mean": MEAN, "std": STD})
         assert numbers(calcheck.evaluate(table, ["zms"], **QUICK))["zms"] == pytest.approx(expected["zms"])
+
+
+def test_members_of_a_mean_and_a_variance_each_are_proposed_as_a_mixture():
+    """The virtual ensembles of CatBoost are (n, k, 2)."""
+    rng = np.random.default_rng(0)
+    members = np.stack([rng.normal(size=(30, 5)), rng.uniform(1, 2, (30, 5))], axis=2)
+    with pytest.raises(FileError, match="are a mixture: loc, scale and weight of dist mixture"):
+        calcheck.evaluate(rng.normal(size=30), members)
+    spread = np.sqrt(members[:, :, 1])
+    mixture = {"loc": members[:, :, 0], "scale": spread, "weight": np.full((30, 5), 0.2)}
+    found = calcheck.evaluate({"y": rng.normal(size=30), **mixture}, dist="mixture", **QUICK)
+    assert found.input.predictive == "mixture"

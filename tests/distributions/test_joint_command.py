@@ -70,7 +70,7 @@ def test_inspect_shows_correlations_and_keeps_the_order_of_columns(joint, calche
             (*COLUMNS, "--param", "cholesky=m1,l11,l22"),
             "cholesky (column m1, l11, l22) must have a positive diagonal, but",
         ),
-        (("--target", "y1", *COLUMNS[2:], *FACTOR), "y has 1 target columns, the predictions have 2"),
+        (("--target", "y1", *COLUMNS[2:], *FACTOR), "y has 1 target column, the predictions have 2"),
         (COLUMNS, "needs the parameter 'cholesky'"),
     ],
 )
