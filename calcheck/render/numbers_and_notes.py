@@ -220,7 +220,8 @@ def cause_texts(conclusion: Answered, *, whole: bool = False) -> list[str]:
     shares = [percent(round(each.explained, 2)) for each in causes]
     found = [f"{each.text}: explains {share}" for each, share in zip(causes, shares, strict=True)]
     if whole:
-        undo = [f". Undo: {each.command}" * bool(each.command) for each in causes]
+        told = ["", *(each.command for each in causes)]
+        undo = [f". Undo: {each}" * (each not in told[:place]) for place, each in enumerate(told)][1:]
         return [text + end for text, end in zip(found, undo, strict=True)]
     if len(causes) > 1 and shares[0] == shares[1]:
         both = f"{causes[0].text}, or {causes[1].text}"

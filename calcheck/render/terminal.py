@@ -115,7 +115,7 @@ def _cut_table(table: blocks.Table, width: int, room: int) -> list[str]:
     """Return the lines of the first rows of a table, as many as have room, and how many there are more; or no lines."""
     for count in range(min(len(table.rows), room, table.most or room), 0, -1):
         rest = len(table.rows) - count
-        cut = replace(table, rows=table.rows[:count], remedy="")
+        cut = replace(table, rows=table.rows[:count])
         lines = _block_lines(cut, width) + ([f"… {rest:,} more: --table"] if rest else [])
         if len(lines) <= room:
             return lines

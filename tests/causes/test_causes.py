@@ -252,6 +252,8 @@ def test_two_causes_that_explain_equally_much_share_their_percentage_in_one_line
     told = Answered(answer="no", effects=(), causes=causes)
     assert cause_texts(told) == ["A, or B (each explains 100 %; these rows hardly tell which)"]
     assert cause_texts(replace(told, causes=causes[:1])) == ["A: explains 100 %"]
+    undone = replace(told, causes=tuple(replace(each, command="undo it") for each in causes))
+    assert cause_texts(undone, whole=True) == ["A: explains 100 %. Undo: undo it", "B: explains 100 %"]
     unlike = causes[0], replace(causes[1], explained=0.9)
     assert cause_texts(replace(told, causes=unlike)) == ["A: explains 100 %, or B: explains 90 %"]
 

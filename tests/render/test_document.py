@@ -265,6 +265,8 @@ def test_a_terminal_counts_the_columns_it_omits(page, width, shown):
     assert f"m{shown - 1}" in text
     assert f"m{shown}" not in text
     assert f"\n… {12 - shown} columns more: --format json\n" in text
+    first = values(12, overflow="omit", keys=1, remedy="--format json")
+    assert f"\n… {12 - shown} columns more: --format json\n" in FORMATS["table"].renderer()(first, "screen")
     assert all(len(line) <= width for line in text.splitlines())
     assert "m11" in rendered(values(12, overflow="omit"), "markdown")
 

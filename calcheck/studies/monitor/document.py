@@ -61,7 +61,7 @@ def _windows(windows: dict[str, list[Result]], length: str) -> Iterator[document
         return
     shown = list(windows.items())[: -MOST_WINDOWS - 1 : -1]
     unit = "" if not length.isdecimal() else " time" if int(length) == 1 else " times"
-    title = f"windows of {length}{unit}"
+    title = f"windows of {length}{unit}, newest first"
     rows = tuple((*document.row_of(name, f"{own[0].slice['rows']:,}"), *_cells(own)) for name, own in shown)
     columns = (document.Column("window"), document.Column("rows", "right"), *_columns(shown[0][1]))
     yield document.Table(columns, rows, title, "omit", keys=2, remedy="--format csv")

@@ -408,13 +408,13 @@ def test_the_table_and_the_picture_show_windows_and_the_alarm(calcheck, tmp_path
     file, plot = write(tmp_path / "preds.parquet", forecasts(60, wrong=2)), tmp_path / "monitor.svg"
     ended = calcheck("monitor", file, "--time", "date", "--window", "W", "--plot", str(plot), "--table")
     assert "Can the uncertainties still be trusted?  NO" in ended.out
-    assert "windows of W" in ended.out
+    assert "windows of W, newest first" in ended.out
     assert "alarm" in plot.read_text(encoding="utf-8")
     right = calcheck("monitor", write(tmp_path / "right.parquet", forecasts()), "--time", "date", "--table")
     assert "YES, no alarm so far" in right.out
-    assert "windows of 2 times" in right.out
+    assert "windows of 2 times, newest first" in right.out
     few = calcheck("monitor", write(tmp_path / "few.parquet", forecasts(5)), "--time", "date", "--table")
-    assert "windows of 1 time\n" in few.out
+    assert "windows of 1 time, newest first\n" in few.out
 
 
 @pytest.mark.parametrize(
