@@ -25,7 +25,7 @@ from calcheck.typing import AnyArray, Indices, Values
 
 # Distance of the means of weighted tested rows from those of new ones, in standard deviations and relative to that
 # without weights, up to which they stand for each other
-MOST_SHIFT, MOST_LEFT = 0.3, 0.5
+MOST_SHIFT, MOST_LEFT = 0.25, 0.4
 MIDDLE = 0.5  # Level of the intervals of which few rows show most
 FEW_NEW = "too few new rows lie among the tested inputs"
 NO_MATCH = "the tested inputs cannot stand for the new ones"
