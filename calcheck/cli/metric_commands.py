@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli import inputs_and_outputs
-from calcheck.cli.states import stream_metric
-from calcheck.cli.study_commands import CommandRequest
 from calcheck.cli.typer_options import Command, build, command_of, parameters_of
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
@@ -71,6 +69,7 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
         further = (each.name for each in parameters_of(study.groups) if each.name not in allowed)
         remedy = "remove it, or pass one file with predictions"
         inputs_and_outputs.refuse(further, given, "two files", remedy)
+        from calcheck.cli.study_commands import CommandRequest
         from calcheck.studies.two_samples.study import run
 
         request = CommandRequest(study, {**given, "a": file, "b": second})
@@ -79,11 +78,19 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
     return command_of(study, run)
 
 
+def _stream(metric: Metric[Any], file: str, given: dict[str, Any], reason: str = "") -> None:
+    """Stream one metric over a file, and write the report; the reason for streaming becomes a warning."""
+    from calcheck.cli.states import stream_metrics
+
+    report = stream_metrics([metric], file, given, reason, command=True)
+    inputs_and_outputs.deliver(report, build(options.ReportOptions, given))
+
+
 def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     """Compute one metric of a file, and write the requested outputs."""
     (metric,) = inputs_and_outputs.weigh([metric], given)
     if inputs_and_outputs.streaming_requested(given):
-        stream_metric(metric, file, given)
+        _stream(metric, file, given)
         return
     from calcheck.evaluation import evaluate
     from calcheck.io.evaluation_points import grid_of, read_inputs, require_grid
@@ -99,7 +106,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     source = inputs_and_outputs.open_source(file, given, [metric], narrow=narrow and not elsewhere, also=also)
     _require_polynomial(metric, source)
     if reason := inputs_and_outputs.streaming_reason(source, [metric], given):
-        stream_metric(metric, file, given, reason)
+        _stream(metric, file, given, reason)
         return
     if places.grid is not None:
         require_grid(places.grid, at=places.at is not None)

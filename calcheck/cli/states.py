@@ -39,12 +39,6 @@ OF_REPORTS = ("fail_on", "warn_on", "exit_zero", "brief", "table", "summary", "n
 """Options that need a report only, which merged states have, too."""
 
 
-def stream_metric(metric: Metric[Any], file: str, given: dict[str, Any], reason: str = "") -> None:
-    """Stream one metric over a file, and write the report; the reason for streaming becomes a warning."""
-    report = stream_metrics([metric], file, given, reason, command=True)
-    inputs_and_outputs.deliver(report, build(ReportOptions, given))
-
-
 def stream_metrics(
     metrics: Sequence[Metric[Any]],
     file: str,

@@ -10,7 +10,6 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
-from calcheck.distributions.count_families import Bernoulli, OpenBernoulli
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import LazyPredictive, Samples
 from calcheck.errors import DataError
@@ -60,6 +59,8 @@ def coverage_outcomes(source: Source, level: float) -> Source:
 
 def _outcomes(rows: Predictions, level: float) -> Predictions:
     """Return a batch with the outcomes as targets; those of targets at limits, as for counts, are open."""
+    from calcheck.distributions.count_families import Bernoulli, OpenBernoulli
+
     closed, strict = inside(rows, level).values()
     family = OpenBernoulli if (strict < closed).mean() > MAX_OPEN else Bernoulli
     return rows.with_targets(closed, family(np.array(interval_mass(rows, level))))
