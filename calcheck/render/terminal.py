@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 View = Literal["full", "screen", "file"]
-LINES, NOTES = 24, 5  # Maximum number of lines of the first screen, and of notes on it
+LINES, NOTES, ANSWER = 24, 5, 7  # Most lines of the first screen, and of notes on it; lines kept for an answer
 PURPOSES = {
     "recalibrate": "mend",
     "check": "gate",
@@ -68,7 +68,8 @@ def _first_screen(document: blocks.Document, width: int) -> str:
             whole.append(_block_lines(block, width))
         elif not isinstance(block, (blocks.Legend, blocks.Marks)):
             marks = _marks_after(document, number, width)
-            shown[number] = _fitting(block, width, room - 1 - len(marks))
+            kept = ANSWER if number in tables and number < last else 0
+            shown[number] = _fitting(block, width, room - 1 - len(marks) - kept)
             shown[number] += marks if shown[number] else []
             room -= len(shown[number]) + bool(shown[number])
     parts = ["\n".join(lines) for _, lines in sorted(shown.items()) if lines]

@@ -188,6 +188,10 @@ def test_studies_have_the_answer_first_and_fit(screen, tmp_path):
     lines = screen("check", wrong, "--fail-on", "zms > 2", "--fail-on", "abs(bias) > 9", code=1)
     require_screen(lines)
     assert [line.split()[5] for line in lines[4:6]] == ["violated", "passed"]
+    frame.assign(std=2.0).to_csv(right := tmp_path / "right.csv", index=False)
+    lines = screen("check", wrong, "--against", right, "--no-worse", code=1)
+    require_screen(lines)
+    assert any(line.startswith("Can the uncertainties be trusted?  NO: too narrow") for line in lines), lines
 
 
 @pytest.mark.parametrize("count", [slow(2), 7])
