@@ -138,14 +138,17 @@ def suffix_of(path: str) -> str:
     return ending
 
 
-def corrected_name(path: str) -> str:
-    """Return a name for the corrected predictions of a file, in its format if that is written.
+def corrected_name(path: str, *read: str) -> str:
+    """Return a name for the corrected predictions of a file, in its format if that is written, unlike those read.
 
-    >>> corrected_name("a/new.parquet"), corrected_name("a.npz")
-    ('corrected.parquet', 'corrected.csv')
+    >>> corrected_name("a/new.parquet"), corrected_name("a.npz"), corrected_name("corrected.csv")
+    ('corrected.parquet', 'corrected.csv', 'recorrected.csv')
     """
-    ending = Path(path).suffix.lower()
-    return f"corrected{ending if ending in WRITERS else '.csv'}"
+    ending, taken = Path(path).suffix.lower(), {Path(each).name for each in (path, *read)}
+    name = f"corrected{ending if ending in WRITERS else '.csv'}"
+    while name in taken:
+        name = f"re{name}"
+    return name
 
 
 def canonical_columns(rows: Predictions) -> dict[str, Any]:

@@ -115,8 +115,9 @@ def _mended_there(report: Report, new: list[str]) -> list[str]:
     from calcheck.storage.prediction_files import corrected_name
 
     files = [each.path for each in report.input.files if each.role == "new_inputs"]
+    read = [each.path for each in report.input.files]
     to = files[0] if files and on.width is not None else ""
-    return [*new, *(["--to", to, "-o", corrected_name(to)] if to else [])]
+    return [*new, *(["--to", to, "-o", corrected_name(to, *read)] if to else [])]
 
 
 def _observations(effects: Sequence[Effect]) -> Iterator[tuple[str, list[str]]]:

@@ -310,22 +310,25 @@ def test_targets_are_suggested_where_few_tested_rows_count_and_not_where_weights
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("has_predictions", [False, True])
-def test_the_correction_for_new_inputs_that_is_suggested_can_be_run(calcheck, tmp_path, monkeypatch, has_predictions):
+@pytest.mark.parametrize(
+    ("tested", "corrected"),
+    [("old.csv", None), ("old.csv", "corrected.csv"), ("corrected.csv", "recorrected.csv")],
+)
+def test_the_correction_for_new_inputs_that_is_suggested_can_be_run(calcheck, tmp_path, monkeypatch, tested, corrected):
     """Standard deviations are half of what they should be above 1.4, and right on average."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     x = rng.uniform(-2, 2, size=600)
     y = np.where(x > 1.4, 2, 0.9) * rng.normal(size=600)
-    pd.DataFrame({"x": x, "y": y, "mean": 0.0, "std": 1.0}).to_csv("old.csv", index=False)
+    pd.DataFrame({"x": x, "y": y, "mean": 0.0, "std": 1.0}).to_csv(tested, index=False)
     new = pd.DataFrame({"x": rng.uniform(1, 2, size=60)})
-    (new.assign(mean=0.0, std=1.0) if has_predictions else new).to_csv("new.csv", index=False)
-    files = ("old.csv", "--inputs", "x", "--on", "new.csv")
+    (new.assign(mean=0.0, std=1.0) if corrected else new).to_csv("new.csv", index=False)
+    files = (tested, "--inputs", "x", "--on", "new.csv")
     found = calcheck("evaluate", *files, *FEW, "--metrics", "zms", "--format", "json")
-    command = "calcheck recalibrate old.csv --inputs x --on new.csv"
-    command += " --to new.csv -o corrected.csv" * has_predictions
+    command = f"calcheck recalibrate {tested} --inputs x --on new.csv"
+    command += f" --to new.csv -o {corrected}" if corrected else ""
     conclusion = json.loads(found.out)["conclusion"]
     assert conclusion["on"]["answer"] == "no"
     assert command in conclusion["next"]
     assert calcheck(*command.split()[1:]).code == 0
-    assert not has_predictions or len(pd.read_csv("corrected.csv")) == 60
+    assert corrected is None or len(pd.read_csv(corrected)) == 60

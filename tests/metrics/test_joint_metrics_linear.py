@@ -10,6 +10,7 @@ from calcheck.distributions.continuous import Gaussian
 from calcheck.embeddings.laplace import InputDirections
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
+from calcheck.inference.null_distribution import NullSimulator
 from calcheck.linalg import gram
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions, concat
@@ -133,3 +134,22 @@ def test_jmmd_and_cmmd_share_the_sums_of_replicates_and_have_the_results_of_each
     before = len(calls)
     assert found(*metrics) == alone
     assert 2 * (len(calls) - before) == before
+
+
+def test_sums_of_another_kernel_on_targets_and_of_further_replicates_are_not_shared():
+    rng = np.random.default_rng(6)
+    x, mean = rng.normal(size=(200, 1)), rng.normal(size=200)
+    rows = Predictions(y=mean + rng.normal(size=200), predictive=Gaussian(mean, np.ones(200)), x=x)
+
+    def nulls(*parts):
+        own, run = rows.without(), Run(seed=1)
+        chosen = [(METRICS["jmmd"](gamma_y=gamma), numbers) for numbers in parts for gamma in (0.1, 2.0)]
+        found = [
+            metric.null_distribution(metric.fit(InMemory(own), run), NullSimulator(own, run, numbers=numbers), run)
+            for metric, numbers in chosen
+        ]
+        return [np.concatenate([each.values for each in found[kind::2]]) for kind in (0, 1)]
+
+    (narrow, wide), whole = nulls(range(5), range(5, 9)), nulls(range(9))
+    assert_allclose([narrow, wide], whole, atol=1e-8)  # single precision
+    assert (narrow != wide).all()
