@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -166,7 +167,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         )
     found = replace(arguments.require_results(found), skipped=(*found.skipped, *without))
     if isinstance(source, FileSource):
-        found = with_calls(found, source, options)
+        defaults = {name: each.default for name, each in inspect.signature(evaluate).parameters.items()}
+        changed = {name: value for name, value in call.items() if value is not defaults.get(name, value)}
+        found = with_calls(found, source, {**options, **changed})
     screen = partial(screen_document, named=metrics is not None)
 
     def again(name: str) -> Report:
@@ -261,7 +264,7 @@ def check(
     >>> result.passed, result.gates[0].message
     (True, 'zms is 0.985')
     """
-    found = evaluate(data, metrics, pointwise=False, **options)
+    found = partial(evaluate, pointwise=False)(data, metrics, **options)
     gates = tuple(evaluate_rule(parse(text), found) for text in arguments.listed(fail_on))
     if strict or not gates:
         gates = (*answer_gates(found, strict=strict), *gates)

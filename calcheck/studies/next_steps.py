@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,13 @@ HINT = re.compile(r"pass (--(?:target-std|clip|rounded)) ([^\s;]+)")  # How targ
 CORRECTED = {"noise-left-out", "one-group", "one-region", "one-input", "heavy-tails", "constant-std", "uneven-std"}
 # Causes after which a correction is right; others are to be undone
 SPREADS = ("std", "var", "log_std", "log_var", "y_std")  # Keywords of which one states the uncertainties
+OF_ANSWERS = {"at", "best", "groups", "label", "plot_by", "power", "subsample", "worst"}
+REFUSED = {
+    "recalibrate": OF_ANSWERS | {"tolerance", "weights"},
+    "slices": OF_ANSWERS | {"on"},
+    "monitor": OF_ANSWERS | {"on", "weights"},
+}
+# Keywords of evaluate that other functions do not take
 SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
 MOST = 3  # maximum number of commands
 LABELS, TENS = 50, 10  # minimum number of new rows to suggest for labels, and what it is a multiple of
@@ -293,7 +300,7 @@ def with_calls(report: Report, source: FileSource, given: Mapping[str, Any]) -> 
         return report
     has_array = hasattr(given.get("inputs"), "shape")  # beside which no column can be named
     found = tuple(
-        _call(name, further, ["on"] if name == "recalibrate" and conclusion.on and not further else ())
+        _call(name, further, ["on"] if name == "recalibrate" and conclusion.on and not further else (), given)
         for name, further in list(suggestions(report, source, "on"))[:MOST]
         if not (has_array and "--inputs" in further)
     )
@@ -302,7 +309,7 @@ def with_calls(report: Report, source: FileSource, given: Mapping[str, Any]) -> 
     return replace(report, conclusion=replace(conclusion, next=found, causes=causes))
 
 
-def _undo(command: str, options: Sequence[str], given: Mapping[str, Any]) -> str:
+def _undo(command: str, read: Sequence[str], given: Mapping[str, Any]) -> str:
     """Return a command that undoes a cause as a call, or as Python; empty if arrays are to have another role.
 
     >>> read = ["--target", "y", "--std", "std"]
@@ -314,7 +321,7 @@ def _undo(command: str, options: Sequence[str], given: Mapping[str, Any]) -> str
     if not command.startswith("calcheck "):
         return shlex.split(command)[-1] if command else ""
     words = shlex.split(command)
-    stated, wanted = _values(options), _values(words)
+    stated, wanted = _values(read), _values(words)
     further = {
         flag: values
         for flag, values in wanted.items()
@@ -323,9 +330,8 @@ def _undo(command: str, options: Sequence[str], given: Mapping[str, Any]) -> str
     former = [name for name in SPREADS if given.get(name) is not None] if {*map(_keyword, further)} & {*SPREADS} else []
     if any(not isinstance(given[name], str) for name in former):
         return ""
-    return _call(
-        words[1], [word for flag, values in further.items() for each in values for word in (flag, each)], former
-    )
+    options = [word for flag, values in further.items() for each in values for word in (flag, each)]
+    return _call(words[1], options, former, given)
 
 
 def _values(words: Sequence[str]) -> dict[str, list[str]]:
@@ -342,8 +348,8 @@ def _keyword(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 
 
-def _call(name: str, further: Sequence[str], former: Sequence[str] = ()) -> str:
-    """Return a suggestion as a call of a function, without former keywords.
+def _call(name: str, further: Sequence[str], former: Sequence[str] = (), given: Iterable[str] = ()) -> str:
+    """Return a suggestion as a call of a function, without former keywords, and those given that it does not take.
 
     >>> _call("evaluate", ["--inputs", "age,sex"]), _call("check", []), _call("lzms", [])
     ("calcheck.evaluate(..., inputs='age,sex')", 'calcheck.assert_calibrated(...)', "report.plot('lzms')")
@@ -351,6 +357,8 @@ def _call(name: str, further: Sequence[str], former: Sequence[str] = ()) -> str:
     ("calcheck.evaluate(..., filter=['a>1', 'b!=0'])", "calcheck.evaluate(..., metrics='cce', worst=5)")
     >>> _call("evaluate", ["--on", "new.csv", "--label", "50", "--pointwise", "rows.csv"])
     "calcheck.evaluate(..., label=50).rows('on')"
+    >>> _call("recalibrate", [], given=["power", "seed"])
+    'calcheck.recalibrate(...)  # without power'
     """
     if name in METRICS and not further:
         return f"report.plot({name!r})"
@@ -362,4 +370,6 @@ def _call(name: str, further: Sequence[str], former: Sequence[str] = ()) -> str:
     ]
     function = {"check": "assert_calibrated"}.get(name, "evaluate" if metric else name)
     called = f"calcheck.{function}({', '.join(['...', *metric, *(f'{each}=None' for each in former), *keywords])})"
+    refused = [each for each in given if each in REFUSED.get(name, ())]
+    called += f"  # without {', '.join(refused)}" if refused else ""
     return f"{called}.rows('on')" if "--label" in further else called

@@ -23,6 +23,7 @@ from calcheck.io.python_arguments import SYNONYMS, ColumnArguments
 from calcheck.render.data import NUMBERS
 from calcheck.render.data import render_json as to_json
 from calcheck.reports import Input, Report, Skipped
+from calcheck.studies.next_steps import REFUSED
 
 ROOT = Path(__file__).parents[2]
 DIABETES = str(ROOT / "examples" / "diabetes.parquet")
@@ -649,6 +650,29 @@ def test_a_screen_in_python_suggests_calls_that_can_be_made(frame):
     right = frame.assign(std=1.0)
     assert calcheck.evaluate(right, **BARE, tolerance=2).conclusion.next[-1] == "calcheck.assert_calibrated(...)"
     assert not any("assert" in call for call in calcheck.check(right, **BARE, tolerance=2).conclusion.next)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"power": True, "best": 2, "tolerance": 0.1}, {"groups": "heat", "subsample": 55}, {"weights": "heat"}],
+    ids=str,
+)
+def test_a_suggested_call_names_the_keywords_to_leave_out(frame, given):
+    """The other functions refuse each of them, and take the rest."""
+    frame["heat"] = np.linspace(0.5, 1, N)
+    stated = {**given, "replicates": 59, "resamples": 0}
+    suggested = calcheck.evaluate(frame, **stated).conclusion.next
+    call, left = next(each for each in suggested if "recalibrate" in each).split("  # without ")
+    assert sorted(left.split(", ")) == sorted(given)
+    eval(call.replace("...", "frame, **rest"), {"calcheck": calcheck, "frame": frame, "rest": {"replicates": 59}})  # noqa: S307
+    needed = {"recalibrate": {}, "slices": {"by": "heat"}, "monitor": {"time": "heat"}}
+    for function, name in ((function, name) for function, names in REFUSED.items() for name in names):
+        with pytest.raises(calcheck.OptionError, match=f"there is no argument '{name}'"):
+            getattr(calcheck, function)(frame, **needed[function], **{name: None})
+
+
+def test_a_check_computes_no_results_of_rows(frame):
+    assert calcheck.check(frame, pointwise=True, **BARE).results == calcheck.check(frame, **BARE).results
 
 
 def test_intervals_of_an_unknown_level_are_counted_in_python(frame):
