@@ -332,3 +332,19 @@ def test_the_correction_for_new_inputs_that_is_suggested_can_be_run(calcheck, tm
     assert command in conclusion["next"]
     assert calcheck(*command.split()[1:]).code == 0
     assert corrected is None or len(pd.read_csv(corrected)) == 60
+
+
+@pytest.mark.slow
+def test_the_screen_has_the_correction_for_new_inputs_in_place_of_that_of_tested_rows(calcheck, tmp_path, monkeypatch):
+    """Standard deviations are too small above 1, which is the cause, and new inputs are there."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-2, 2, size=600)
+    y = np.where(x > 1, 2.5, 1) * rng.normal(size=600)
+    pd.DataFrame({"x": x, "y": y, "mean": 0.0, "std": 1.0}).to_csv("old.csv", index=False)
+    pd.DataFrame({"x": rng.uniform(0, 2, size=60), "mean": 0.0, "std": 1.0}).to_csv("new.csv", index=False)
+    arguments = ("evaluate", "old.csv", "--inputs", "x", "--on", "new.csv", *FEW, "--metrics", "zms")
+    causes = json.loads(calcheck(*arguments, "--format", "json").out)["conclusion"]["causes"]
+    assert causes[0]["command"] == (plain := "calcheck recalibrate old.csv --inputs x")
+    told = " ".join(calcheck(*arguments).out.split())
+    assert f" mend {plain} --on new.csv --to new.csv -o corrected.csv " in told
