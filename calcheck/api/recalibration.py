@@ -78,7 +78,7 @@ class Recalibration(InteractiveReport):
             found = read(str(data) if isinstance(data, PathLike) else data, **columns)
             if not columns and isinstance(self._source, FileSource):
                 found = replace(self._source, file=found.file)
-            source = replace(found, contents="any", observed=False, narrow=True, also=self.map.columns)
+            source = replace(found, contents="new", observed=False, narrow=True, also=self.map.columns)
         rows = source if isinstance(source, Predictions) else source.predictions()
         corrected = self.map.apply(rows)
         columns = columns_like(corrected, source) if isinstance(source, Source) else canonical_columns(corrected)

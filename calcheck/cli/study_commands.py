@@ -139,7 +139,7 @@ class CommandRequest(Request):
 
         if metrics is not None:
             source = inputs_and_outputs.open_source(data, self._reading_of(data), metrics, narrow=False, also=also)
-            self._opened.append(self.one_target(replace(source, contents="any")))
+            self._opened.append(self.one_target(replace(source, contents="new")))
             return self._opened[-1]
         source = read_evaluation_points(data, first, also=tuple(also))
         self._opened.append(source)

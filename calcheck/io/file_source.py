@@ -139,8 +139,7 @@ class FileSource(Source):
             roles = role_inference.find_roles(
                 self.columns, self._completed(), external=external, dependence=self.dependence
             )
-            problem = next(self._missing(roles), None) if self.contents == "all" else None
-            if problem:
+            if self.contents == "all" and (problem := next(self._missing(roles), None)):
                 raise DataError(problem)
             return self._with_categories(roles) if self.inputs else replace(roles, x=())
 
@@ -176,7 +175,8 @@ class FileSource(Source):
 
     def _completed(self) -> ColumnOptions:
         """Return the options with the family that the file names, and without a model that a filter selected."""
-        options, names = self.options, self.columns.free
+        names = self.columns.free
+        options = self.columns.without_absent_target(self.options) if self.contents == "new" else self.options
         if self.layout.filters.model is not None:
             options = replace(options, model=None)
         if FAMILY not in names or options.names_form or not is_text(self.table.schema.field(FAMILY).type):

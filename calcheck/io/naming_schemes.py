@@ -14,7 +14,16 @@ import pyarrow as pa
 
 from calcheck.errors import DataError, listed_columns, named_some
 from calcheck.io.arrow_columns import is_number, is_text, is_vector, natural
-from calcheck.io.column_names import MEAN_WORDS, MEANS, OTHER_NAMES, STD_WORDS, STDS, TARGET_WORDS, TARGETS
+from calcheck.io.column_names import (
+    MEAN_WORDS,
+    MEANS,
+    OTHER_NAMES,
+    STD_WORDS,
+    STDS,
+    TARGET_WORDS,
+    TARGETS,
+    ColumnOptions,
+)
 from calcheck.io.column_roles import QuantilesRole, SamplesRole
 from calcheck.options import flag_of
 
@@ -95,6 +104,11 @@ class ColumnIndex:
         """Return the columns in a comma-separated list, or the one column with exactly that name."""
         parts = [names] if names in self.names else [part.strip() for part in names.split(",")]
         return tuple(self.existing(role, part) for part in parts)
+
+    def without_absent_target(self, options: ColumnOptions) -> ColumnOptions:
+        """Return options with an empty target if none of the named columns exists."""
+        named = {options.target, *(part.strip() for part in (options.target or "").split(","))}
+        return options if options.target is None or named & {*self.names} else replace(options, target="")
 
     def group(self, role: str, pattern: str) -> tuple[str, ...]:
         """Return the columns given by a name, a pattern (in numeric order) or a comma-separated list."""

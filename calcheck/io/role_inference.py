@@ -159,7 +159,7 @@ class _Finder:
 
     def target(self, dependence: Sequence[str] = (), predictive: Distributions | None = None) -> tuple[str, ...]:
         """Return the columns of targets: as stated, with a known name, or those whose names the predictions have."""
-        if self.options.truth:
+        if self.options.truth or self.options.target == "":
             return ()
         if self.options.target:
             return self.columns.parse_list("target", self.options.target)

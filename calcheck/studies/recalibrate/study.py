@@ -159,13 +159,13 @@ def unobserved(source: SourceT) -> SourceT:
 
 def _with_targets(source: Source | None) -> Source | None:
     """Return a source; None for a file without targets."""
-    return None if isinstance(source, FileSource) and source.contents == "any" and source.missing() else source
+    return None if isinstance(source, FileSource) and source.contents == "new" and source.missing() else source
 
 
 def _require_outputs(request: Request, files: CorrectionOptions, *sources: Source | None) -> None:
     """Raise, before computing, if the predictions are of no kind that is corrected, or an output cannot be written."""
     for source in sources:
-        if isinstance(source, FileSource) and source.contents == "any" and source.roles.predictive is None:
+        if isinstance(source, FileSource) and source.contents == "new" and source.roles.predictive is None:
             raise FileError(f"{source.name}: {source.missing()[0]}")
     if files.corrected is not None:
         suffix_of(files.corrected)
@@ -174,7 +174,7 @@ def _require_outputs(request: Request, files: CorrectionOptions, *sources: Sourc
 
 def _write(request: Request, file: Any, found: corrections.RecalibrationMap, path: str) -> None:
     """Write the corrected predictions of a file with all their other columns, in batches."""
-    source = unobserved(replace(request.open(file, None, narrow=True, also=found.columns), contents="any"))
+    source = unobserved(replace(request.open(file, None, narrow=True, also=found.columns), contents="new"))
     counts = {"rows": 0, "outside": 0}
 
     def corrected() -> Iterator[Predictions]:

@@ -194,6 +194,23 @@ def test_files_without_targets_are_corrected_by_a_map(calcheck, val, tmp_path):
     assert "--target" in calcheck("recalibrate", new, "--map", stored).refused()
 
 
+def test_new_predictions_may_lack_the_target_that_is_named(calcheck, val, tmp_path):
+    """Their other columns are no targets, whatever their names."""
+    frame = pd.read_parquet(val).rename(columns={"y": "dose"})
+    frame.to_parquet(named := tmp_path / "named.parquet")
+    new = frame.drop(columns="dose").assign(y=1e3)
+    new.to_parquet(lacking := tmp_path / "new.parquet")
+    fit, out, stored = ("--target", "dose", "--method", "scale"), tmp_path / "out.csv", tmp_path / "map.json"
+    fitted = ("recalibrate", named, *fit, "--to", lacking, "-o", out, "--export", stored, *FEW)
+    assert calcheck(*fitted).code == 0
+    corrected = pd.read_csv(out)
+    assert calcheck("recalibrate", lacking, "--target", "dose", "--map", stored, "-o", out).code == 0
+    assert_allclose(pd.read_csv(out)["std"], corrected["std"], rtol=1e-12)
+    applied = package.recalibrate(frame, target="dose", method="scale", replicates=39).apply(new)
+    assert_allclose(applied["std"], corrected["std"], rtol=1e-12)
+    assert "'dosis'" in calcheck("recalibrate", named, "--target", "dosis", "--to", lacking).refused()
+
+
 def test_probabilities_are_written_as_99_quantiles_and_the_ends(calcheck, val, test, tmp_path):
     out = tmp_path / "out.parquet"
     assert calcheck("recalibrate", val, "--method", "pit", "--to", test, "-o", out, *FEW).code == 0
