@@ -318,8 +318,9 @@ def _failures(results: Mapping[str, Result]) -> Iterator[Estimate | None]:
 
 
 def size_of(results: Mapping[str, Result]) -> Effect:
-    """Return the effect of the size of some rows, given their results by metric; without value if it is unknown."""
-    found = results.get(WIDTH)
+    """Return the width factor of some rows, given their results by metric, or their bias if only that is wrong."""
+    failed = {name for name, each in results.items() if each.verdict == "fail"}
+    found = results.get(BIAS if failed == {BIAS} else WIDTH)
     return Effect(topic="size", text="", **({} if found is None else {name: getattr(found, name) for name in LIMITS}))
 
 

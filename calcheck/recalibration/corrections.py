@@ -107,6 +107,15 @@ def _penalty(design: Values, ridge: float) -> Values:
     return penalty
 
 
+def times(factor: float) -> str:
+    """Return a factor as tables have it; very small ones with three digits.
+
+    >>> times(1.7183), times(12.0), times(0.01234)
+    ('×1.72', '×12', '×0.0123')
+    """
+    return f"×{factor:.2f}" if 0.1 <= factor < 10 else f"×{factor:.3g}"  # noqa: PLR2004 - digits
+
+
 class StepCurve(NamedTuple):
     """How a step changes something, for a picture."""
 
@@ -157,7 +166,7 @@ class Scale(Step):
         return rows.distributions().load().rescale(np.zeros(n), np.full(n, self.factor))
 
     def describe(self) -> str:
-        return f"uncertainties × {self.factor:.4g}, the root mean squared z-score"
+        return f"uncertainties {times(self.factor)}, the root mean squared z-score"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +183,7 @@ class ShiftScale(Step):
         return predictive.rescale(self.shift * predictive.spread(), np.full(len(rows), self.factor))
 
     def describe(self) -> str:
-        scaled = f"uncertainties × {self.factor:.4g}"
+        scaled = f"uncertainties {times(self.factor)}"
         return f"predictions {self.shift:+.4g} uncertainties, {scaled}" if self.shift else scaled
 
 
@@ -238,10 +247,10 @@ class Local(_Regression):
     def describe(self) -> str:
         if [feature.kind for feature in self.features] == ["deviation"]:
             constant, slope = self.coefficients
-            return f"uncertainties to the power {1 + slope / 2:.4g}, × {np.exp(constant / 2):.4g}"
+            return f"uncertainties to the power {1 + slope / 2:.4g}, {times(np.exp(constant / 2))}"
         if [feature.kind for feature in self.features] == ["step"]:
             low, high = self._factor(np.cumsum(self.coefficients))
-            return f"uncertainties × {low:.4g}, × {high:.4g} where {self._names}"
+            return f"uncertainties {times(high)} where {self._names}, {times(low)} elsewhere, by squared z-scores"
         return f"uncertainties scaled by {self._names}"
 
     def curves(self) -> list[StepCurve]:
@@ -295,7 +304,7 @@ class BinScaling(Step):
 
     def describe(self) -> str:
         low, high = min(self.factors), max(self.factors)
-        return f"uncertainties × {low:.4g} to {high:.4g} in {len(self.factors)} bins of their size"
+        return f"uncertainties {times(low)} to {times(high)} in {len(self.factors)} bins of their size"
 
     def curves(self) -> list[StepCurve]:
         if not self.edges:
@@ -373,9 +382,8 @@ class HeavyTails(Step):
         return StudentT(predictive.loc, self.factor * predictive.scale, np.full(len(rows), self.df))
 
     def describe(self) -> str:
-        return (
-            f"Student-t distributions with {self.df:.4g} degrees of freedom, scales = uncertainties × {self.factor:.4g}"
-        )
+        freedom = f"{self.df:.4g} degrees of freedom"
+        return f"Student-t distributions with {freedom}, scales = uncertainties {times(self.factor)}"
 
 
 def beta_logit(at: Values, a: float, b: float, c: float) -> Values:

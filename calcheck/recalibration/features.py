@@ -121,7 +121,7 @@ class Feature:
         """The feature in words."""
         if self.kind != "step":
             return self.column
-        return f"{self.column} > {_moment(self.knots[0]) if self.is_time else f'{self.knots[0]:.6g}'}"
+        return f"{self.column}>{_moment(self.knots[0]) if self.is_time else f'{self.knots[0]:.15g}'}"
 
     def outside(self, rows: Predictions) -> Mask:
         """Return which rows have a number outside the fitted range, or a group that was not fitted, (n,)."""

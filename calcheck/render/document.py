@@ -41,6 +41,11 @@ class Cell:
     after: str = ""  # Text after the content, without emphasis
     link: str = ""  # Identifier of the part of a page that explains the content
 
+    @property
+    def full_text(self) -> str:
+        """The content with the text after it."""
+        return self.text + self.after
+
 
 @dataclass(frozen=True)
 class Answer:

@@ -69,8 +69,8 @@ def _lines(block: blocks.Block) -> Iterator[str]:
         case blocks.Source():
             yield from _comments([f"{', '.join(block.files)}: {block.text}"])
         case blocks.Answer():
-            yield from _comments([f"{block.question} {block.answer.text}{block.answer.after}"])
-            yield from _comments(f"{topic}: {cell.text}" for topic, cell in block.effects)
+            yield from _comments([f"{block.question} {block.answer.full_text}"])
+            yield from _comments(f"{topic}: {cell.full_text}" for topic, cell in block.effects)
         case blocks.Paragraph():
             yield from _comments([block.text])
         case blocks.Details():

@@ -36,9 +36,9 @@ def _lines(block: blocks.Block) -> Iterator[str]:
         case blocks.Source():
             yield f"**{escape(', '.join(block.files))}**: {escape(block.text)}"
         case blocks.Answer():
-            yield f"**{escape(block.question)}** {escape(block.answer.text + block.answer.after)}"
+            yield f"**{escape(block.question)}** {escape(block.answer.full_text)}"
             yield ""
-            yield from (f"- **{escape(topic)}**: {escape(cell.text)}" for topic, cell in block.effects)
+            yield from (f"- **{escape(topic)}**: {escape(cell.full_text)}" for topic, cell in block.effects)
             if block.commands:
                 yield f"\nNext: {escape(' · '.join(block.commands))}"
         case blocks.Paragraph():

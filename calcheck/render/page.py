@@ -392,6 +392,7 @@ NOTEBOOK_STYLE = "\n".join(
 NOTEBOOK = """<div class="calcheck">
 <style>
 {style}
+.calcheck svg {{ max-width: 100%; height: auto; }}
 </style>
 {body}
 </div>
@@ -436,11 +437,10 @@ def block_lines(block: blocks.Block) -> Iterator[str]:
             files = ", ".join(map(escape, block.files))
             yield element("p", f"<strong>{files}</strong>: {escape(block.text)}" if files else escape(block.text))
         case blocks.Answer():
-            answer = element("span", escape(block.answer.text + block.answer.after), block.answer.emphasis)
+            answer = element("span", escape(block.answer.full_text), block.answer.emphasis)
             lines = [element("p", f"<strong>{escape(block.question)}</strong> {answer}")] if block.question else []
-            lines.append(
-                _definitions(((topic, cell.text) for topic, cell in block.effects), style="line" * block.lined)
-            )
+            effects = ((topic, cell.full_text) for topic, cell in block.effects)
+            lines.append(_definitions(effects, style="line" * block.lined))
             commands = "<br>".join(element("code", _unbroken(each)) for each in block.commands)
             yield element("div", "".join([*lines, element("p", f"Next: {commands}") if commands else ""]), "answer")
         case blocks.Paragraph():

@@ -409,7 +409,7 @@ def answer_picture(report: Report) -> Picture | None:
     outputs = report.of_outputs() or {"": report}
     panels = tuple(chain.from_iterable(_answer_panels(each, name) for name, each in outputs.items()))
     told = screen_answer(report, found)
-    title = f"{told.question} {told.answer.text}{told.answer.after}"
+    title = f"{told.question} {told.answer.full_text}"
     return Picture(panels, title, ANSWER_BARS, title) if panels else None
 
 

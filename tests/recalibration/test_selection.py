@@ -77,6 +77,6 @@ def test_columns_of_targets_have_the_order_of_targets_or_errors_or_a_word_in_the
 def test_a_step_of_times_is_named_by_its_date():
     """19,904 days after the beginning of 1970 is the 30th of June 2024."""
     step = Feature("date", "step", knots=(19904.0,), is_time=True)
-    assert step.name == "date > 2024-06-30"
-    assert replace(step, knots=(19904.25,)).name == "date > 2024-06-30T06:00:00"
-    assert replace(step, is_time=False).name == "date > 19904"
+    assert step.name == "date>2024-06-30"
+    assert replace(step, knots=(19904.25,)).name == "date>2024-06-30T06:00:00"
+    assert replace(step, is_time=False).name == "date>19904"

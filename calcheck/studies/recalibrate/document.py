@@ -81,7 +81,7 @@ def recalibration_tables(report: Report) -> Iterator[document.Block]:
     steps = (("correction", str(text)) for text in report.settings["steps"])
     details, after = (("method", told), *steps), next(_answer_after(report), None)
     if scores:
-        yield _answer(report, scores)
+        yield _answer(report)
     elif after is None:
         yield document.Details(details)
     else:
@@ -107,30 +107,27 @@ def recalibration_tables(report: Report) -> Iterator[document.Block]:
 
 
 QUESTION, AFTER_QUESTION = "Does a correction help?", "Can the corrected uncertainties be trusted?"
-ANSWERS: tuple[tuple[str, document.Emphasis], ...] = (("YES", "pass"), ("NO", "fail"), ("NOT SHOWN", "undecided"))
+ANSWERS: dict[str, document.Emphasis] = {"yes": "pass", "no": "fail", "not-shown": "undecided"}
 
 
 def _relative(difference: float | None, unchanged: float | None) -> str:
     """Return a difference in percent of the score without a correction."""
-    return ABSENT if difference is None or not unchanged else f"{100 * difference / abs(unchanged):+.2f} %"
+    return ABSENT if difference is None or not unchanged else _percent(100 * difference / abs(unchanged))
 
 
-def _answer(report: Report, scores: Sequence[Result]) -> document.Answer:
+def _percent(change: float) -> str:
+    return f"{change:+.2f} %" if abs(change) < 10 else f"{change:+.3g} %"  # noqa: PLR2004 - digits
+
+
+def _answer(report: Report) -> document.Answer:
     """Return whether a correction helps: the chosen one, and by how much its score is better out of fold."""
-    method = str(report.settings["method"])
-    unchanged = next(
-        (each.value for each in scores if each.slice["method"] == NONE and "minus" not in each.slice), None
-    )
-    paired = next((each for each in scores if each.slice["method"] == method and "minus" in each.slice), None)
-    if paired is None or paired.value is None:
+    if (found := report.settings.get("change")) is None:
         told = document.Cell("NO", "pass", ": leave the predictions as they are")
     else:
-        limits = [_relative(each, unchanged) for each in (paired.low, paired.high)]
-        span = f"{limits[0].removesuffix(' %')} to {limits[1]}"
-        change = f"{paired.metric} {_relative(paired.value, unchanged)} ({span}) out of fold"
-        is_shown = paired.high is None or paired.high < 0
-        answer, emphasis = ANSWERS[1 if paired.value >= 0 else 0 if is_shown else 2]
-        told = document.Cell(answer, emphasis, f": {method}, {change}")
+        value, low, high = (_percent(found[name]) for name in ("percent", "percent_low", "percent_high"))
+        change = f"{report.settings['score']} {value} ({low.removesuffix(' %')} to {high}) out of fold"
+        answer = found["helps"].upper().replace("-", " ")
+        told = document.Cell(answer, ANSWERS[found["helps"]], f": {report.settings['method']}, {change}")
     counted = report.settings.get("effective_rows")
     told_rows = [] if counted is None else [("rows", f"{counted:,.0f} of {report.input.n:,} tested rows count there")]
     steps = [(name, document.Cell(text)) for name, text in told_rows]

@@ -1,6 +1,8 @@
 """Where predictions are wrong before and after a correction: regions, groups and new inputs, with their factors."""
 
 import math
+import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +23,8 @@ from calcheck.new_inputs.transfer import Transferred, transfer
 from calcheck.options import TOLERANCE
 from calcheck.predictions import InMemory, Predictions, Source, row_keys
 from calcheck.recalibration.cross_validation import WEIGHTS
-from calcheck.regions.partition import filter_options, label_of, search_columns
+from calcheck.recalibration.features import Feature, column_values
+from calcheck.regions.partition import COMPUTED, filter_options, label_of, search_columns
 from calcheck.regions.scan import DIRECTIONS, Scan, row_scores, scores_of
 from calcheck.reports import Inference, Result, rejects
 from calcheck.statistics.groups import effective_count
@@ -123,6 +126,19 @@ class Places:
         conditions, inside = self.scan.place(first, deviations.scores[:, first.score], self.searched, least)
         place = Place(label_of(conditions) or "all rows", filter_options(conditions), inside)
         return WrongPlace(place, DIRECTIONS[first.score][int(first.deviation > 0)], first.p_value)
+
+    def at_step(self, found: WrongPlace | None, feature: Feature | None) -> WrongPlace | None:
+        """Return a region up to a limit of one column, with the limit of the correction if that has one there."""
+        split = None if found is None else re.fullmatch(r"(.+?)(<=|>)[^<>]+", found.place.label)
+        if found is None or split is None or feature is None or feature.kind != "step":
+            return found
+        column, operator = split.groups()
+        if feature.is_time or feature.column != column.removeprefix(f"{COMPUTED} "):
+            return found
+        above = column_values(self.rows, feature.column, "step") > feature.knots[0]
+        label = feature.name.replace(f"{feature.column}>", f"{column}{operator}", 1)
+        chosen = f"--filter {shlex.quote(label)}" if found.place.filter else ""
+        return found._replace(place=Place(label, chosen, above if operator == ">" else ~above))
 
     def groups(self, *found: WrongPlace | None) -> list[Place]:
         """Return the regions that were found, the other rows, and the groups of each column of texts."""

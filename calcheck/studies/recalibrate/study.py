@@ -241,6 +241,7 @@ def recalibrate(
             "folds": study.options.folds,
             "score": study.options.score,
             **study.searched,
+            **study.change,
             **({} if study.effective_rows is None else {"effective_rows": study.effective_rows}),
         },
         results=_with_warnings(results, warnings),
@@ -353,7 +354,10 @@ class _Study:
         method = self.chosen.method
         if method.name == corrections.NONE or not self.places.are_searchable(self.rows):
             return
-        places = self.places.groups(self.left(corrections.Method(corrections.NONE)), self.left(method))
+        features = [each for step in self.fitted.steps for each in getattr(step, "features", ())]
+        before = self.left(corrections.Method(corrections.NONE))
+        wrong = self.places.at_step(before, features[0] if len(features) == 1 else None)
+        places = self.places.groups(wrong, self.left(method))
         for stage, rows in ((BEFORE, self.rows), (AFTER, self.out_of_fold(method))):
             yield from self.places.results(rows, places, {"rows": OUT_OF_FOLD, "stage": stage})
 
@@ -368,6 +372,19 @@ class _Study:
             None if left is None or found is None else {**found, "direction": left.direction, "p_value": left.p_value}
         )
         return {"searched": list(self.places.columns), "left": told}
+
+    @property
+    def change(self) -> dict[str, Any]:
+        """The change of the score by the chosen method, in percent of that without a correction, and its limits."""
+        paired, unchanged = self._paired(self.chosen), self._validated[1][0].mean
+        if paired is None or not unchanged:
+            return {}
+        reach = NORMAL_LIMIT * paired.error
+        limits = (paired.difference, paired.difference - reach, paired.difference + reach)
+        names = ("percent", "percent_low", "percent_high")
+        helps = "no" if paired.difference >= 0 else "yes" if limits[2] < 0 else "not-shown"
+        shares = {name: 100 * each / abs(unchanged) for name, each in zip(names, limits, strict=True)}
+        return {"change": {"helps": helps, **shares}}
 
     @property
     def inapplicable(self) -> list[Skipped]:

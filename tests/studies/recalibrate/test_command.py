@@ -105,9 +105,11 @@ def test_predictions_that_are_right_are_left_as_they_are(calcheck, tmp_path):
 def test_corrected_predictions_of_other_rows_are_written_and_judged(recalibrated, calcheck, val, test, tmp_path):
     out = tmp_path / "out.parquet"
     report = recalibrated(val, "--method", "scale", "--to", test, "-o", out)
-    (factor,) = [float(text.split("×")[1].split(",")[0]) for text in report["settings"]["steps"]]
     written, given = pq.read_table(out).to_pydict(), pq.read_table(test).to_pydict()
-    assert_allclose(written["std"], np.array(given["std"]) * factor, rtol=1e-3)
+    y, mean, std = (pq.read_table(val)[name].to_numpy() for name in ("y", "mean", "std"))
+    factor = np.sqrt(np.mean(((y - mean) / std) ** 2))
+    assert report["settings"]["steps"] == [f"uncertainties ×{factor:.2f}, the root mean squared z-score"]
+    assert_allclose(written["std"], np.array(given["std"]) * factor, rtol=1e-9)
     assert written["mean"] == given["mean"]
     assert written["sex"] == given["sex"]
     (after,) = values(report, "zms", rows="other rows", stage="after")
@@ -190,7 +192,7 @@ def test_files_without_targets_are_corrected_by_a_map(calcheck, val, tmp_path):
     assert calcheck("recalibrate", val, "--method", "scale", "--export", stored, *FEW).code == 0
     ended = calcheck("recalibrate", new, "--map", stored, "-o", out)
     assert (ended.code, ended.out) == (0, "")
-    assert "50 rows, uncertainties × " in ended.err
+    assert "50 rows, uncertainties ×" in ended.err
     assert "--target" in calcheck("recalibrate", new, "--map", stored).refused()
 
 
@@ -295,7 +297,7 @@ def test_a_page_shows_a_model_before_and_after_a_correction(calcheck, val, test,
     assert calcheck("report", test, "--validation", val, *short).code == 0
     text = page.read_text()
     assert "Recalibration" in text
-    assert "uncertainties × " in text
+    assert "uncertainties ×" in text
     assert "pass one FILE" in calcheck("report", test, val, "--validation", val, *short).refused()
 
 
@@ -512,7 +514,9 @@ def test_a_fault_of_a_region_is_mended_there_and_nowhere_else(recalibrated, heat
     report = recalibrated(heat)
     assert report["settings"]["columns"] == ["std", "mean", "sex", "day", "temp", "hum"]
     (step,) = report["settings"]["steps"]
-    assert re.fullmatch(r"uncertainties × (0\.9|1\.0)\d*, × 2\.\d+ where temp > (29|30)\.\d+", step)
+    told = r"uncertainties ×2\.\d\d where (temp>(?:29|30)\.\d+), ×(?:0\.9|1\.0)\d elsewhere, by squared z-scores"
+    place = re.fullmatch(told, step)
+    assert place[1] in {each["slice"].get("group") for each in report["results"]}
     assert report["settings"]["left"] is None
     factors = {
         (each["slice"]["stage"], each["slice"]["group"].split(">")[0]): each
@@ -522,6 +526,38 @@ def test_a_fault_of_a_region_is_mended_there_and_nowhere_else(recalibrated, heat
     assert factors["before", "temp"]["low"] > 1.8
     for place in ("temp", "elsewhere"):
         assert 0.8 < factors["after", place]["value"] < 1.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [3, 5])
+def test_the_table_of_a_correction_has_the_limit_of_its_step(seed):
+    """For these seeds, the largest deviation over bins lies at another limit: 7.949 and 8.0, not 8.103 and 8.14."""
+    rng = np.random.default_rng(seed)
+    mean, std = rng.uniform(0, 10, 2000), np.exp(rng.normal(0, 0.3, 2000))
+    y = mean + std * rng.normal(size=2000) * np.where(mean > 8, 1.7, 1.0)
+    report = package.recalibrate(y, mean, std, method="local", replicates=0, resamples=0)
+    (limit,) = re.findall(r"where mean>(\S+),", report.settings["steps"][0])
+    rows = {each.slice["group"]: each.slice["n"] for each in report.results if "group" in each.slice}
+    assert rows == {f"mean>{limit}": np.sum(mean > float(limit)), "elsewhere": np.sum(mean <= float(limit))}
+    for text in (report._repr_html_(), report.screen()):
+        assert f"where mean&gt;{limit}" in text or f"where mean>{limit}" in text
+        assert "out of fold" in re.search(r"then.*", text)[0]
+
+
+@pytest.mark.slow
+def test_the_json_has_the_answer_whether_a_correction_helps(recalibrated, heat):
+    """The change in percent is that of the scores out of fold."""
+    report = recalibrated(heat)
+    scores = {
+        (each["slice"]["method"], "minus" in each["slice"]): each
+        for each in report["results"]
+        if "method" in each["slice"]
+    }
+    before, after = report["results"][0]["value"], scores[report["settings"]["method"], True]
+    change = report["settings"]["change"]
+    assert change.pop("helps") == "yes"
+    expected = {"percent": after["value"], "percent_low": after["low"], "percent_high": after["high"]}
+    assert change == pytest.approx({name: 100 * each / before for name, each in expected.items()})
 
 
 @pytest.mark.slow

@@ -500,3 +500,19 @@ def test_regions_of_quantiles_are_searched_between_the_stated_levels(sliced, tmp
     assert report["results"][0]["slice"]["group"].startswith("age>")
     assert report["conclusion"]["answer"] == "no"
     assert "depends on the tails" in next(each["reason"] for each in report["skipped"] if each["metric"] == "zms")
+
+
+def test_the_effect_of_a_biased_group_has_its_mean_error():
+    """Group b is off by .25 predicted standard deviations, with right uncertainties."""
+    rng = np.random.default_rng(4)
+    group = np.repeat(["a", "b"], 600)
+    frame = {"y": rng.normal(size=1200) + np.where(group == "b", 0.25, 0), "mean": np.zeros(1200), "std": np.ones(1200)}
+    report = package.slices(frame | {"group": group}, by="group", replicates=199)
+    biases = [
+        each for each in report.results if each.metric == "standardized-bias" and each.slice["group"] == "group=b"
+    ]
+    (effect,) = [
+        each for each in report.conclusion.effects if each.text.startswith("group=b") and "biased" in each.text
+    ]
+    assert (effect.value, effect.low, effect.high) == (biases[0].value, biases[0].low, biases[0].high)
+    assert effect.value == pytest.approx(0.25, abs=0.12)
