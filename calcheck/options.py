@@ -114,6 +114,7 @@ class Option:
         if _fits(value, self.hint if item is None or self.repeated else item):
             return self.parse(str(value), called)
         expected = "a list of texts" if self.repeated else _expected(self.hint)
+        expected = "the name of a column" if (expected, self.metavar) == ("text", "COLUMN") else expected
         kinds = {str: f"the text {value!r}", dict: "a table", list: f"the list {value}", bool: str(value).lower()}
         text = kinds.get(type(value), type(value).__name__ if hasattr(value, "shape") else str(value))
         raise OptionError(

@@ -127,6 +127,13 @@ def named_metric(value: Any) -> AnyMetric:
     return value
 
 
+def listed_name(parameter: str, name: str | None) -> list[str]:
+    """Return the column that a parameter names, in a list; none for None."""
+    if not isinstance(name, str | None):
+        raise OptionError(f"{parameter} takes the name of a column, got {type(name).__name__}")
+    return [name] if name else []
+
+
 def listed(value: Any) -> list[Any]:
     """Return the items of a list or another iterable, or a single value as a list."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]

@@ -134,7 +134,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         msg = f"at is for conditional metrics, such as cce, and there is none among {names}: omit at, or add cce"
         raise OptionError(msg)
     columns = tuple(arguments.listed(plot_by))
-    source = request.open(data, chosen, also=(*columns, *([groups] if groups else [])), inputs=True)
+    also = (*columns, *arguments.listed_name("groups", groups))
+    source = request.open(data, chosen, also=also, inputs=True)
     if metrics is None and pointwise and not pictures and isinstance(source, FileSource):
         counted = question_for_level(source, LEVEL)
         if counted is not None:

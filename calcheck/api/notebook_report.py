@@ -253,6 +253,10 @@ class InteractiveReport(Report):
                 evaluated.new = each.rows(), each.transfer
         return model_report(name, self, evaluated, Run(**settings), inputs=inputs, plot_by=plot_by, used=used)
 
+    def __bool__(self) -> bool:
+        """Return :attr:`passed`, so that ``assert calcheck.check(…)`` holds if the rules do."""
+        return self.passed
+
     @property
     def passed(self) -> bool:
         """Whether all rules are judged and none is violated."""

@@ -111,7 +111,7 @@ class KeywordRequest(Request):
         data: Any,
         first: Source,
         also: Sequence[str],
-        metrics: Sequence[arguments.AnyMetric] | None = None,  # noqa: ARG002 - the columns are those of the first
+        metrics: Sequence[arguments.AnyMetric] | None = None,
     ) -> Source:
         if isinstance(data, Predictions) or (isinstance(data, Source) and not isinstance(data, FileSource)):
             return cast("Source", self.one_target(InMemory(data) if isinstance(data, Predictions) else data))
@@ -120,7 +120,8 @@ class KeywordRequest(Request):
             return cast("Source", self.one_target(source))
         if isinstance(data, (str, PathLike)):
             return read_evaluation_points(str(data), first, also=tuple(also))
-        return replace(first, file=read(data).file, also=tuple(also))
+        contents = first.contents if metrics is None else "new"
+        return replace(first, file=read(data).file, contents=contents, also=tuple(also))
 
     def open_inputs(self, data: Any, *sources: Source, narrow: bool = False) -> Source:  # noqa: ARG002 - arrays may be wide
         return arguments.evaluation_points(data, sources[0])

@@ -253,5 +253,6 @@ def _equations(role: str, value: Any) -> list[str]:
         return [f"{name}={each}" for name, each in value.items()]
     texts = list(value) if isinstance(value, (list, tuple)) else [value]
     if not all(isinstance(each, str) for each in texts):
-        raise OptionError(f"{role} takes a mapping, or a list of texts such as 'NAME=VALUE', got {value!r}")
+        got = type(value).__name__ if hasattr(value, "shape") else repr(value)
+        raise OptionError(f"{role} takes a mapping, or a list of texts such as 'NAME=VALUE', got {got}")
     return texts

@@ -48,7 +48,9 @@ def test_arrays_by_position_are_targets_means_and_standard_deviations():
             r"compare: missing a required argument: 'models' \(see help\(calcheck.compare\)\)",
         ),
         (lambda: calcheck.compare("a.csv", "b.csv"), "models are a mapping of names to predictions, .* got str"),
-        (lambda: calcheck.recalibrate(Y, MEAN, STD, time=STD), "time takes text, got"),
+        (lambda: calcheck.recalibrate(Y, MEAN, STD, time=STD), "time takes the name of a column, got"),
+        (lambda: calcheck.evaluate(Y, MEAN, STD, groups=STD), "groups takes the name of a column, got ndarray"),
+        (lambda: calcheck.evaluate(Y, MEAN, STD, filter=STD), "filter takes a mapping, .*, got ndarray$"),
         (lambda: calcheck.monitor(Y, MEAN, STD), "time is required: the column of the target times"),
         (lambda: calcheck.slices({"y": Y, "mean": MEAN, "std": STD}, 5), "by"),
     ],
@@ -140,7 +142,8 @@ def test_checks_have_a_result_and_assertions_say_what_is_wrong():
     assert calcheck.check(Y, MEAN, STD, **QUICK).passed
     calcheck.assert_calibrated(Y, MEAN, STD, **QUICK)
     result = calcheck.check(Y, MEAN, STD, fail_on="zms > 0.1", **QUICK)
-    assert (result.passed, [gate.rule for gate in result.gates]) == (False, ["zms > 0.1"])
+    assert (result.passed, bool(result), [gate.rule for gate in result.gates]) == (False, False, ["zms > 0.1"])
+    assert calcheck.evaluate(Y, MEAN, STD / 2, **QUICK)  # without rules none is violated
     with pytest.raises(AssertionError, match="NO: too narrow, ×") as failed:
         calcheck.assert_calibrated(Y, MEAN, STD / 2, replicates=99, resamples=0)
     text = str(failed.value)
@@ -169,6 +172,12 @@ def test_arrays_and_tables_of_libraries_go_in(library):
     if library in ("pandas", "polars"):
         table = module.DataFrame({"y": Y, "mean": MEAN, "std": STD})
         assert numbers(calcheck.evaluate(table, ["zms"], **QUICK))["zms"] == pytest.approx(expected["zms"])
+
+
+def test_new_predictions_to_correct_may_lack_the_target_that_is_named():
+    frame = pd.DataFrame({"observed": Y, "mean": MEAN, "std": STD / 2})
+    found = calcheck.recalibrate(frame, "scale", target="observed", to=frame[["mean", "std"]], metrics="zms", **QUICK)
+    assert {"zms"} <= {each.metric for each in found.results}
 
 
 def test_members_of_a_mean_and_a_variance_each_are_proposed_as_a_mixture():

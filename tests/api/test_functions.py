@@ -336,7 +336,7 @@ def test_filters_are_mappings(frame):
         ({"resample": 0}, r"there is no argument 'resample'\. Did you mean 'resamples'\?"),
         ({"clusters": "y"}, r"there is no argument 'clusters'\. Did you mean 'cluster'\?"),
         ({"weight": "y"}, r"there is no argument 'weight'\. Did you mean 'weights'\?"),
-        ({"weights": np.ones(N)}, r"weights takes text, got the list \[1.0, 1.0, 1.0, 1.0.*…$"),
+        ({"weights": np.ones(N)}, r"weights takes the name of a column, got the list \[1.0, 1.0, 1.0, 1.0.*…$"),
         ({"nan_policy": "drop"}, "nan_policy takes one of raise, omit, got 'drop'"),
         ({"min_std": "small"}, "min_std takes a number, got the text 'small'"),
         ({"seed": 1.5}, "seed takes a whole number, got 1.5"),
