@@ -285,7 +285,7 @@ class OutputFeatures:
 
     def residual_of_distributions(self, predictive: Predictive, features: Values) -> float:
         """Return max_i E k(Y_i, Y_i') - |E psi(Y_i)|^2, given the features (n, r) of the distributions."""
-        residuals = predictive.kernel_norm(self.pivots.gamma) - np.sum(features**2, axis=1)
+        residuals = predictive.kernel_norm(self.pivots.gamma) - np.einsum("ij,ij->i", features, features)
         return max(ROUNDING, float(np.max(residuals)))
 
     def _blocks(self, n: int, each: int = 1) -> Iterator[slice]:
@@ -429,12 +429,17 @@ class _BandwidthBin:
     """Features for kernels with gammas within a factor of two, and results shared by data sets."""
 
     features: OutputFeatures
-    before: Values
+    of_targets: Callable[[], Values]  # Returns features of the targets of the data, (n, r)
     to_data: Callable[[], Values]  # Returns C such that f C are features of the kernel of the data
     means: target_kernels.OfDistributions[Values]
     # Distributions as combinations of the pivots, (n, r), and the sum of the squares of these, (r, r)
     combined: target_kernels.OfDistributions[tuple[Values, Values]]
     few: tuple[FewDirections, _BandwidthBin] | None = None  # The directions, and the results along them
+
+    @cached_property
+    def before(self) -> Values:
+        """Features of the targets of the data, (n, r)."""
+        return self.of_targets()
 
     @cached_property
     def fixed(self) -> Values:
@@ -514,11 +519,17 @@ class SharedFeatures:
             y = self._data.y
             points = y.reshape(-1, y.shape[-1])
             features = output_features(points, self._covered, gamma, self._rng(), self._fineness)
-            before = target_kernels.by_row(features.of_points(points), y)
             means = target_kernels.OfDistributions(self._data, features.of_distributions)
             combined = target_kernels.OfDistributions(self._data, lambda one: _combined(features, means(one)))
-            found = _BandwidthBin(features, before, lambda: _norm(features, self._data.gamma), means, combined)
-            self._octaves[number] = replace(found, few=self._along_few(found))
+            found = _BandwidthBin(
+                features,
+                lambda: target_kernels.by_row(features.of_points(points), y),
+                *(lambda: _norm(features, self._data.gamma), means, combined),
+            )
+            few = self._along_few(found)
+            if few:
+                means.clear()  # like the copy without features of targets: they are rarely needed
+            self._octaves[number] = replace(found, few=few)
         return self._octaves[number]
 
     def _along_few(self, octave: _BandwidthBin) -> tuple[FewDirections, _BandwidthBin] | None:
@@ -532,11 +543,18 @@ class SharedFeatures:
         trials = min(TRIALS, self._covered.n_draws or TRIALS)
         drawn = self._covered.load().take(rows).sample(self._rng(), trials).T.reshape(-1, 1)
         others = features.of_points(drawn) - np.tile(model[0][rows], (trials, 1))
-        apart = np.concatenate([*(octave.before - mean for mean in model), others])
-        along = FewDirections(features, pool, truncated_eigenbasis(apart.T @ apart, LOST)[1])
-        means = target_kernels.OfDistributions(self._data, lambda one: along.of_features(octave.means(one)))
+        apart = np.empty((len(model) * n + len(others), features.rank))
+        for trial, mean in enumerate(model):
+            np.subtract(octave.before, mean, out=apart[trial * n : (trial + 1) * n])
+        apart[len(model) * n :] = others
+        squares, full = apart.T @ apart, octave.means
+        del apart  # which takes much memory
+        along = FewDirections(features, pool, truncated_eigenbasis(squares, LOST)[1])
+        means = target_kernels.OfDistributions(self._data, lambda one: along.of_features(full(one)))
+        for one in self._data.model:
+            means(target_kernels.draws_of(one))
         before, to_data = along.of_features(octave.before), lambda: along.norm(self._data.gamma)
-        return along, _BandwidthBin(features, before, to_data, means, octave.combined)
+        return along, _BandwidthBin(features, lambda: before, to_data, means, octave.combined)
 
     def _mean(
         self,
@@ -547,10 +565,14 @@ class SharedFeatures:
     ) -> Values:
         """Return E f(Y'), (n, r)."""
         predictive = target_kernels.draws_of(one)
-        mean, before = octave.means(predictive), octave.before
+        mean, y = octave.means(predictive), self._data.y
         if features is not octave.features:
             mean = features.complete(mean, predictive.kernel_mean)
-            y = self._data.y
+        if one is predictive:
+            return mean
+        if features is octave.features:
+            before = octave.before
+        else:
             before = target_kernels.by_row(features.of_points(y.reshape(-1, y.shape[-1])), y)
         return target_kernels.mean_after_swap(one, mean, before, observed, self._data.repeats)
 

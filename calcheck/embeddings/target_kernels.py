@@ -115,6 +115,10 @@ class OfDistributions(Generic[ResultT]):
         self._shared, self._function = [draws_of(one) for one in data.model], function
         self._known: dict[int, ResultT] = {}
 
+    def clear(self) -> None:
+        """Drop the results, which are computed when needed."""
+        self._known.clear()
+
     def __call__(self, predictive: Predictive) -> ResultT:
         if id(predictive) in self._known:
             return self._known[id(predictive)]

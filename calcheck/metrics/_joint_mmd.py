@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         Values,
     )
     from calcheck.mmd.joint import DataSets, JointEmbedding
-    from calcheck.mmd.quadratic_forms import GramSums, InputKernel, RidgeNorms
+    from calcheck.mmd.quadratic_forms import GramSums, InputKernel, QuadraticForm, RidgeNorms
     from calcheck.mmd.two_samples import SampleDistance
 
 
@@ -205,7 +205,9 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         embedding, bounds = joint.embed(
             self.target_kernel, settings.features, source.predictions(), settings.predictive
         )
-        rows = self._row_results(fit.sums, embedding)
+        form = self._form(embedding)
+        del embedding  # which takes much memory
+        rows = self._row_results(fit.sums, form)
         details = {
             **settings.details,
             "neighbors": fit.neighbors,
@@ -215,8 +217,12 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         warnings = (*self._narrow_kernel(fit), *target_kernels.residual_warnings(bounds), *rows.warnings)
         return replace(rows, details=details, warnings=warnings)
 
+    def _form(self, embedding: JointEmbedding) -> QuadraticForm:
+        """Return the squared joint MMD, or another form of the differences of embeddings."""
+        return embedding.form("v")
+
     @abstractmethod
-    def _row_results(self, sums: SumsT, embedding: JointEmbedding) -> RowResults:
+    def _row_results(self, sums: SumsT, form: QuadraticForm) -> RowResults:
         """Return the contribution of each row to the metric, with the details and warnings of the sums."""
 
     @abstractmethod

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from calcheck.metrics._lazy import Kernel, NullSimulator, Predictions, Predictive, Run, Source, Values
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.mmd.joint import JointEmbedding
-    from calcheck.mmd.quadratic_forms import GramSums, InputKernel, RidgeNorms
+    from calcheck.mmd.quadratic_forms import GramSums, InputKernel, QuadraticForm, RidgeNorms
     from calcheck.mmd.two_samples import SampleDistance
     from calcheck.reports import Alternative
 
@@ -114,8 +114,10 @@ class Jmmd(_joint_mmd.JointMetric["GramSums"]):
             raise DataError("jmmd is a mean over pairs of rows and needs at least 2 rows, got 1")
         return quadratic_forms.GramSums(inputs, run, self.max_exact_rows)
 
-    def _row_results(self, sums: GramSums, embedding: JointEmbedding) -> RowResults:
-        form = embedding.form(self.statistic)
+    def _form(self, embedding: JointEmbedding) -> QuadraticForm:
+        return embedding.form(self.statistic)
+
+    def _row_results(self, sums: GramSums, form: QuadraticForm) -> RowResults:
         pairs = sums.pairs(form)
         values = len(form.u) * form.terms(pairs.products(form.u), pairs.diagonal)
         return RowResults({"jmmd": values}, details={"pairs": pairs.details}, warnings=tuple(pairs.warnings))
@@ -130,13 +132,13 @@ class Jmmd(_joint_mmd.JointMetric["GramSums"]):
         return sums.pair_form(unbiased=self.statistic == "unbiased", needed=self.target_kernel.replicates_share_scale)
 
     def _replicate_values(self, sums: GramSums, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
-        forms = [None if each is None else each.form(self.statistic) for each in data_sets]
+        forms = [None if each is None else self._form(each) for each in data_sets]
         known = [form for form in forms if form is not None]
         values = iter(sums.pairs_of_many(known[0]).totals(known) if known else ())
         return [float("nan") if form is None else float(next(values)) for form in forms]
 
     def _influences(self, sums: GramSums, first: JointEmbedding, second: JointEmbedding) -> Values:
-        one, other = first.form(self.statistic), second.form(self.statistic)
+        one, other = self._form(first), self._form(second)
         pairs = sums.pairs(one)
         mean, half = (one.u + other.u) / 2, (one.u - other.u) / 2
         slope = (one.left_vectors + other.left_vectors) / 4 + one.scale / 2 * mean  # half of the gradient at the mean
@@ -363,8 +365,8 @@ class Cmmd(_joint_mmd.JointMetric["RidgeNorms"]):
     def _sums(self, inputs: InputKernel, run: Run) -> RidgeNorms:
         return quadratic_forms.RidgeNorms(inputs, run, self.lambda_, solver=self.solver, exact_rows=self.max_exact_rows)
 
-    def _row_results(self, sums: RidgeNorms, embedding: JointEmbedding) -> RowResults:
-        norm = sums.norm(embedding.difference)
+    def _row_results(self, sums: RidgeNorms, form: QuadraticForm) -> RowResults:
+        norm = sums.norm(form.u)
         details = {"lambda": self.lambda_, **norm.details}
         return RowResults({"cmmd": len(norm.terms) * norm.terms}, details=details, warnings=norm.warnings)
 

@@ -13,7 +13,14 @@ import numpy as np
 from calcheck.core import LazyModule
 from calcheck.distributions import Predictive, Samples
 from calcheck.distributions.special import normal_kernel_mean, normal_kernel_norm
-from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SwappedDraw, TargetFeatures, TargetKernel
+from calcheck.embeddings.target_kernels import (
+    DataSet,
+    FeatureBounds,
+    SwappedDraw,
+    TargetFeatures,
+    TargetKernel,
+    by_row,
+)
 from calcheck.execution.run import Progress, RandomStream, Run, one_blas_thread
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels import Estimator
@@ -75,7 +82,8 @@ class JointEmbedding:
             return quadratic_forms.QuadraticForm(self.difference, np.zeros(n), 1 / n**2)
         if estimator == "unbiased":
             scale = 1 / (n * (n - 1)) if n > 1 else np.nan
-            return quadratic_forms.QuadraticForm(self.difference, scale * np.sum(self.difference**2, axis=1), scale)
+            difference = self.difference
+            return quadratic_forms.QuadraticForm(difference, scale * _dots(difference, difference), scale)
         own = 0.0 if self.draws is None else 1 / (n * (n * self.draws - 1))
         others = 1 / n**2 if self.draws is None else self.draws * own
         left = others * self.predicted - 2 / n**2 * self.observed
@@ -104,8 +112,7 @@ def embed(
     """Return the embeddings of targets and distributions, and the error of the features."""
     y, mean_norms = repeated_targets(rows), partial(kernel.mean_norms, gamma=features.gamma)
     points, models, bounds = features.embed(y.reshape(-1, y.shape[2]), [predictive])
-    observed = points.reshape(len(y), y.shape[1], -1).mean(axis=1)
-    norms = mean_norms(y), _draw_norms(mean_norms, predictive)
+    observed, norms = by_row(points, y), (mean_norms(y), _draw_norms(mean_norms, predictive))
     return JointEmbedding(observed, next(models), y.shape[1], predictive.n_draws, *norms), bounds
 
 

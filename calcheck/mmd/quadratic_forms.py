@@ -110,7 +110,7 @@ class QuadraticForm:
 
     def diagonal_total(self, diagonal: Values) -> float:
         """Return the contribution of the pairs of a row with itself, given the diagonal of K."""
-        return float((np.einsum("ij,ij->i", self.left_vectors, self.u) - self.c) @ diagonal)
+        return float((self._times(self.u) - self.c) @ diagonal)
 
     def with_signs(self, signs: Values) -> "QuadraticForm":
         """Return the form with the rows multiplied by signs (n,), as under the null hypothesis."""
@@ -119,7 +119,12 @@ class QuadraticForm:
 
     def terms(self, products: Values, diagonal: Values) -> Values:
         """Return the contribution of each row, (n,), given K u and the diagonal of K."""
-        return np.asarray(np.einsum("ij,ij->i", self.left_vectors, products) - self.c * diagonal)
+        return self._times(products) - self.c * diagonal
+
+    def _times(self, others: Values) -> Values:
+        """Return w_i . v_i for vectors v (n, q), (n,)."""
+        left, scale = (self.u, self.scale) if self.w is None else (self.w, 1.0)
+        return np.asarray(scale * np.einsum("ij,ij->i", left, others))
 
     @property
     def left_vectors(self) -> Values:
@@ -209,7 +214,7 @@ class LowRankGram(Pairs):
         return self._diagonal
 
     def products(self, columns: Values) -> Values:
-        return np.asarray(self.outer(self.inner(columns)) + self.residual[:, None] * columns)
+        return self.outer(self.inner(columns), columns)
 
     def gram(self) -> Values:
         """Return Z^T Z, (M, M)."""
@@ -226,10 +231,14 @@ class LowRankGram(Pairs):
             inner = inner + block.T @ self._array.asarray(columns[rows])
         return self._array.to_numpy(self._features.of_values(inner.T).T)
 
-    def outer(self, weights: Values) -> Values:
-        """Return Z W, (n, c), for weights W (M, c)."""
-        columns = self._features.to_values(self._array.asarray(weights))
-        return np.concatenate([self._array.to_numpy(block @ columns) for _, block in self._blocks])
+    def outer(self, weights: Values, own: Values | None = None) -> Values:
+        """Return Z W, (n, c), for weights W (M, c), plus the residual of each row times its values, (n, c)."""
+        columns, found = self._features.to_values(self._array.asarray(weights)), np.empty((self.n, weights.shape[1]))
+        for rows, block in self._blocks:
+            found[rows] = self._array.to_numpy(block @ columns)
+            if own is not None:
+                found[rows] += self.residual[rows, None] * own[rows]
+        return found
 
     def totals(self, forms: list[QuadraticForm]) -> Values:
         """Return the values of the forms, (f,), in one pass: sums over pairs are products of sums over rows."""

@@ -1,5 +1,7 @@
 """Features shared by many data sets: |f C|² is the squared distance of embeddings under each data set's own kernel."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -191,3 +193,22 @@ def test_elements_added_by_a_data_set_represent_exchanged_draws():
     found = cross_products(features, DataSet(exchanged[:, :1], gamma, [SwappedDraw(draws)]))
     expected = target_kernel(gamma)(exchanged[:, :1], exchanged[:, 1:].reshape(-1, 1)).reshape(N, N, 2).mean(axis=2)
     assert_allclose(found, expected, rtol=0, atol=2e-3)
+
+
+def test_memory_holds_features_of_further_rows_along_few_directions_only():
+    """Less than one float64 array of all features of these rows, once the directions are known."""
+
+    def held(n):
+        rng = np.random.default_rng(0)
+        mean = rng.normal(size=n)
+        data = DataSet(rng.normal(mean)[:, None], np.array([2.0]), [Gaussian(mean, np.ones(n))])
+        features = shared_features(data, differences=True)
+        tracemalloc.start()
+        try:
+            features.rescaled(data)
+            return tracemalloc.get_traced_memory()[0], features._octaves[0].features.rank
+        finally:
+            tracemalloc.stop()
+
+    (fewer, rank), (more, _) = held(5_000), held(15_000)
+    assert more - fewer < 8 * 10_000 * rank
