@@ -158,7 +158,7 @@ def recalibrate(
     --------
     >>> found = recalibrate("examples/diabetes.parquet", "scale", metrics="zms", replicates=0)
     >>> found.map.texts, [round(result.value, 3) for result in found.results if result.metric == "zms"]
-    (('uncertainties × 0.9923, the root mean squared z-score',), [0.985, 1.002])
+    (('uncertainties ×0.99, the root mean squared z-score',), [0.985, 1.002])
     """
     study, request = STUDIES["recalibrate"], KeywordRequest(locals(), RecalibrationArguments)
     answer = study.answer(request)

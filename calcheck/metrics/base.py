@@ -330,7 +330,7 @@ class OrderedMetric(RowMetric):
 
 
 @dataclass(frozen=True)
-class BinnedMetric(Metric["Binning"]):
+class BinningMetric(Metric["Binning"]):
     """Base class of metrics over bins: of equal counts by predicted uncertainty or a column, or of categories."""
 
     bins: int = option(
@@ -370,7 +370,7 @@ class BinnedMetric(Metric["Binning"]):
 
 
 @dataclass(frozen=True)
-class BinMeansMetric(BinnedMetric):
+class BinnedMetric(BinningMetric):
     """Base class of functions of means by bin."""
 
     def bin_terms(self, rows: Predictions, bins: Binning) -> dict[str, MeanTerm]:

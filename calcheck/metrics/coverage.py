@@ -10,7 +10,7 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import AT_QUANTILES, DataError, Message
 from calcheck.inference.metric_protocol import CurveData, IntervalInference, RowResults
 from calcheck.metrics._lazy import binning, coverage, curves, groups, np, zscores
-from calcheck.metrics.base import BinMeansMetric, LevelOption, MeanMetric, has_interval, stated_levels
+from calcheck.metrics.base import BinnedMetric, LevelOption, MeanMetric, has_interval, stated_levels
 from calcheck.options import option
 from calcheck.reports import WIDTH, Alternative, Curve, Verdict
 from calcheck.result_details import CoverageDetails, OtherLevel, StratifiedCoverageDetails
@@ -156,7 +156,7 @@ class Coverage(LevelOption, MeanMetric):
 
 
 @dataclass(frozen=True)
-class StratifiedCoverage(LevelOption, BinMeansMetric):
+class StratifiedCoverage(LevelOption, BinnedMetric):
     r"""Difference between the coverage of intervals and their level, over bins of widths or of a column.
 
     .. math:: \frac1k \sum_{j=1}^k |c_j - p_j| \quad \text{or} \quad \max_j |c_j - p_j|
@@ -209,7 +209,7 @@ class StratifiedCoverage(LevelOption, BinMeansMetric):
 
     def __post_init__(self) -> None:
         LevelOption.__post_init__(self)
-        BinMeansMetric.__post_init__(self)
+        BinnedMetric.__post_init__(self)
 
     def interpolates(self, levels: Values) -> bool:
         return not has_interval(levels, self.level_of(None))

@@ -11,7 +11,7 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError, Message
 from calcheck.inference.metric_protocol import CurveData, RowResults
 from calcheck.metrics._lazy import binned_validity, curves, np, zscores
-from calcheck.metrics.base import BinMeansMetric, BinnedMetric, LocalMetric, MeanMetric
+from calcheck.metrics.base import BinnedMetric, BinningMetric, LocalMetric, MeanMetric
 from calcheck.options import option
 from calcheck.reports import SPREAD, Curve
 from calcheck.result_details import BinnedDetails, RceDetails, ValidBinsDetails, ZmsDetails
@@ -135,7 +135,7 @@ class Rce(LocalMetric):
 
 
 @dataclass(frozen=True)
-class Ence(BinMeansMetric):
+class Ence(BinnedMetric):
     r"""Mean relative difference between predicted and observed spread over bins of rows.
 
     .. math:: \mathrm{ENCE} = \frac1N \sum_{j=1}^{N} \frac{|\mathrm{RMV}_j - \mathrm{RMSE}_j|}{\mathrm{RMV}_j}
@@ -184,7 +184,7 @@ class Ence(BinMeansMetric):
 
 
 @dataclass(frozen=True)
-class Uce(BinMeansMetric):
+class Uce(BinnedMetric):
     r"""Mean absolute difference between predicted variance and squared error over bins of rows.
 
     .. math:: \mathrm{UCE} = \sum_{j=1}^{N} w_j |\mathrm{MV}_j - \mathrm{MSE}_j|
@@ -249,7 +249,7 @@ def valid_bins_info(name: str, source: str) -> MetricInfo:
 
 
 @dataclass(frozen=True)
-class ValidBinsMetric(BinnedMetric):
+class ValidBinsMetric(BinningMetric):
     """Share of bins in which the interval of a statistic contains its reference value."""
 
     @abstractmethod

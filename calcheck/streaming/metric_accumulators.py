@@ -28,7 +28,7 @@ from calcheck.inference.metric_protocol import (
 from calcheck.inference.p_values_and_verdicts import with_zeta_verdict, zeta
 from calcheck.kernels import EXACT
 from calcheck.metrics.accuracy import Cv
-from calcheck.metrics.base import BinMeansMetric, BinnedMetric, Metric, OrderedMetric, RowMetric
+from calcheck.metrics.base import BinnedMetric, BinningMetric, Metric, OrderedMetric, RowMetric
 from calcheck.metrics.cce import Cce
 from calcheck.metrics.spread import ValidBinsMetric
 from calcheck.predictions import Predictions
@@ -232,7 +232,7 @@ class ColumnAccumulator(Stateless[ColumnStore]):
         return self.metric.from_sort_keys(sums.columns())
 
 
-def _distinct_keys(metric: BinnedMetric, batch: Predictions) -> AnyArray:
+def _distinct_keys(metric: BinningMetric, batch: Predictions) -> AnyArray:
     return distinct_categories(metric.sort_key(batch))
 
 
@@ -240,7 +240,7 @@ class Binned(MetricAccumulator[Binning, SumsT]):
     """An accumulator in bins with fixed edges."""
 
     settings_type: ClassVar[type] = Binning
-    metric: BinnedMetric
+    metric: BinningMetric
 
     def fit(self, stream: BatchedSource) -> Binning:
         keys = stream.column(self.metric.sort_key_name, partial(_distinct_keys, self.metric))
@@ -259,7 +259,7 @@ class BinnedAccumulator(Binned[MomentSums]):
     """Sums the terms of a metric by bin."""
 
     sums_type: ClassVar[type[Sums]] = MomentSums
-    metric: BinMeansMetric
+    metric: BinnedMetric
 
     def sum_batch(self, settings: Binning, batch: Predictions) -> MomentSums:
         return MomentSums.from_terms(self.metric.bin_terms(batch, self.assign(settings, batch)), Metadata(len(batch)))
@@ -442,7 +442,7 @@ ACCUMULATORS: tuple[tuple[type[Metric[Any]], Callable[[Any], MetricAccumulator[A
     (Cce, _cce_accumulator),
     (Cv, lambda metric: ShiftedMeanAccumulator(metric.rows_around)),
     (ValidBinsMetric, ValidBinsAccumulator),
-    (BinMeansMetric, BinnedAccumulator),
+    (BinnedMetric, BinnedAccumulator),
     (OrderedMetric, ColumnAccumulator),
     (RowMetric, MeanAccumulator),
 )  # Accumulators by class of metrics, with subclasses before their base classes
