@@ -92,8 +92,8 @@ def test_a_fault_within_the_tolerance_fails_a_test_but_is_no_no(sliced, calcheck
     assert by_group(report, metric)["sex=f"]["verdict"] == "fail"
     assert (report["conclusion"]["answer"], effect["within"]) == ("yes", True)
     assert effect["text"].endswith("within 20 %")
-    factor = by_group(report, "width-factor")["sex=f"]
-    assert [effect[name] for name in ("value", "low", "high")] == [factor[name] for name in ("value", "low", "high")]
+    found = by_group(report, metric)["sex=f"]
+    assert [effect[name] for name in ("value", "low", "high")] == [found[name] for name in ("value", "low", "high")]
     assert sliced(file, *options, "--tolerance", "0.01")["conclusion"]["answer"] == "no"
     checked = calcheck("check", file, *options, "--metrics", metric)
     assert (checked.code, "within 20 %" in checked.out) == (0, True)
