@@ -226,8 +226,8 @@ def transfer_located(
         numbers = new.row_numbers()[sample.new_places(places)]
         known = np.isin(numbers, () if labelled is None else labelled.row_numbers())
         chosen = numbers[choose_labels(found.reweighting.ratio, label, known)].tolist()
-        few = f"only {len(chosen):,} new rows" if chosen else "no new row"
-        lacking = f"{few} without a target lie{'s' * (not chosen)} among the tested inputs" * (len(chosen) < label)
+        few = f"only {len(chosen):,} new rows without a target lie" if chosen else "no new row without a target lies"
+        lacking = f"{few} among the tested inputs" if len(chosen) < label else ""
         conclusion = replace(conclusion, label=tuple(chosen), no_label=lacking)
     elif label:
         conclusion = replace(conclusion, no_label=FEW_NEW)

@@ -255,9 +255,6 @@ OUTCOMES: dict[str, Emphasis] = {
 }
 QUESTION = "Can the uncertainties be trusted?"
 ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "not-shown": "undecided"}
-DECIDING = ("size", "bias", "correlation")  # Topics whose intervals must be within the tolerance
-DIGITS = 2  # Significant digits of a number of rows
-LISTED = 6  # Most names of a list in words, besides the last
 RANKS = {"change": 5, "p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
 # Codes of notes of brief reports
@@ -316,7 +313,7 @@ def _output_blocks(report: Report) -> Iterator[Block]:
     """Yield the answer and the metrics of each of several targets."""
     for name, own in report.of_outputs().items():
         if own.conclusion is not None:
-            yield with_region(answer_to(name, own.conclusion, terms(own.conclusion)), own)
+            yield with_region(answer_to(name, own.conclusion, words.terms(own.conclusion)), own)
             yield from power_tables(own.conclusion)
         if own.results:
             yield replace(overview(own.results), title="" if own.conclusion else name)
@@ -371,45 +368,9 @@ def doubts(report: Report) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def terms(conclusion: Answered) -> str:
-    """Return what the answer is about: the tolerance, what limits a yes, and how many rows would show one."""
-    if conclusion.tolerance is None:
-        return ""
-    tolerance = percent(conclusion.tolerance, 1)
-    if conclusion.answer == "yes":
-        level = percent(conclusion.level or 0.0)
-        words = {"at-level": f"at {level}", "on-average": "on average", "as-tested": "as far as tested"}
-        return ", ".join(["", f"within {tolerance}", *(words[each] for each in conclusion.qualifiers)])
-    outputs: Sequence[OutputConclusion] = getattr(conclusion, "outputs", ())
-    names = [each.name for each in outputs if each.answer == conclusion.answer]
-    if conclusion.answer == "no":
-        return f": {_listed([*names, *(each.topic for each in conclusion.effects if each.within is False)])}"
-    undecided = [each for each in conclusion.effects if each.topic in DECIDING and each.within is None]
-    topics = names + [each.topic for each in undecided if each.value is not None or not outputs]
-    found = f": {_listed(topics)} decide{'s' * (len(topics) == 1)}" if topics else ""
-    if conclusion.rows_needed is None:
-        is_unknown = not outputs and any(each.value is None for each in undecided)
-        is_open = any(each.value is not None and each.high is None for each in undecided)
-        many = f"and more rows may not show it, as the estimate is not well within {tolerance}"
-        why = "which has no upper limit" if is_open else many
-        why = "which could not be tested" if is_unknown else why
-        return f"{found}, {why}" if topics else ""
-    unit = 10 ** max(len(str(conclusion.rows_needed)) - DIGITS, 0)
-    rows = f"{-(-conclusion.rows_needed // unit) * unit:,}"  # rounded up, as they are more than there are
-    return f"{found}, some {rows} rows would show it within {tolerance} if the estimates stay"
-
-
-def _listed(topics: Sequence[str]) -> str:
-    """Return different topics as a list in words."""
-    *others, last = dict.fromkeys(topics)
-    if len(others) > LISTED:
-        others, last = others[:LISTED], f"{len(others) + 1 - LISTED:,} more"
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 def answer(conclusion: Conclusion) -> Answer:
     """Return the conclusion, with a line per topic."""
-    return answer_to(QUESTION, conclusion, terms(conclusion))
+    return answer_to(QUESTION, conclusion, words.terms(conclusion))
 
 
 def answer_on(report: Report) -> Iterator[Answer]:
@@ -417,7 +378,7 @@ def answer_on(report: Report) -> Iterator[Answer]:
     on = report.conclusion and report.conclusion.on
     if on:
         is_unknown = any(each.value is None for each in on.effects)
-        told = answer_to(f"On {new_inputs.name_of(report)}?", on, "" if is_unknown else terms(on))
+        told = answer_to(f"On {new_inputs.name_of(report)}?", on, "" if is_unknown else words.terms(on))
         before, after = ([(name, Cell(text)) for name, text in each] for each in new_inputs.facts(on, report.input.n))
         yield replace(told, effects=(*before, *told.effects, *after))
 
@@ -430,7 +391,7 @@ def with_region(told: Answer, report: Report) -> Answer:
 
 def output_cell(conclusion: OutputConclusion) -> Cell:
     """Return the answer for one of several targets, and why it is no."""
-    told = answer_cell(conclusion, terms(conclusion))
+    told = answer_cell(conclusion, words.terms(conclusion))
     found = [each.text for each in conclusion.effects if each.within is False]
     why = "; ".join([*found, *(f"plausible cause: {text}" for text in words.cause_texts(conclusion))])
     return Cell(". ".join(filter(None, (told.text + told.after, why))), "strong" if why else "")

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from calcheck.core.text import format_p, percent
 from calcheck.reports import Gate, Input, Report, Result, Skipped
-from calcheck.reports.conclusion import Answered
+from calcheck.reports.conclusion import Answered, OutputConclusion
 
 Span: TypeAlias = tuple[float | None, float | None, float | None]  # A value with its limits
 
@@ -20,6 +20,9 @@ REMOVED = "removed"  # The part of a slice that states the removed rows of a ste
 OF_ALL_STEPS = frozenset({"not-computed", "outside-interval"})  # Codes of warnings about all steps together
 NUMBERS = re.compile(r"\d[\d,]*(?:\.\d+)?")
 ALL_DIGITS_FROM, ALL_DIGITS_TO = 1e3, 1e5
+LISTED = 6  # Most names of a list in words, besides the last
+DIGITS = 2  # Significant digits of a number of rows
+DECIDING = ("size", "bias", "correlation")  # Topics whose intervals must be within the tolerance
 
 
 def number(value: float | None) -> str:
@@ -227,3 +230,39 @@ def cause_texts(conclusion: Answered, *, whole: bool = False) -> list[str]:
         both = f"{causes[0].text}, or {causes[1].text}"
         return [f"{both} (each explains {shares[0]}; these rows hardly tell which)"]
     return [", or ".join(found[:2])] if found else []
+
+
+def terms(conclusion: Answered) -> str:
+    """Return what the answer is about: the tolerance, what limits a yes, and how many rows would show one."""
+    if conclusion.tolerance is None:
+        return ""
+    tolerance = percent(conclusion.tolerance, 1)
+    if conclusion.answer == "yes":
+        level = percent(conclusion.level or 0.0)
+        known = {"at-level": f"at {level}", "on-average": "on average", "as-tested": "as far as tested"}
+        return ", ".join(["", f"within {tolerance}", *(known[each] for each in conclusion.qualifiers)])
+    outputs: Sequence[OutputConclusion] = getattr(conclusion, "outputs", ())
+    names = [each.name for each in outputs if each.answer == conclusion.answer]
+    if conclusion.answer == "no":
+        return f": {_listed([*names, *(each.topic for each in conclusion.effects if each.within is False)])}"
+    undecided = [each for each in conclusion.effects if each.topic in DECIDING and each.within is None]
+    topics = names + [each.topic for each in undecided if each.value is not None or not outputs]
+    found = f": {_listed(topics)} decide{'s' * (len(topics) == 1)}" if topics else ""
+    if conclusion.rows_needed is None:
+        is_unknown = not outputs and any(each.value is None for each in undecided)
+        is_open = any(each.value is not None and each.high is None for each in undecided)
+        many = f"and more rows may not show it, as the estimate is not well within {tolerance}"
+        why = "and an estimate has no upper limit" if is_open else many
+        why = "which could not be tested" if is_unknown else why
+        return f"{found}, {why}" if topics else ""
+    unit = 10 ** max(len(str(conclusion.rows_needed)) - DIGITS, 0)
+    rows = f"{-(-conclusion.rows_needed // unit) * unit:,}"  # rounded up, as they are more than there are
+    return f"{found}, some {rows} rows would show it within {tolerance} if the estimates stay"
+
+
+def _listed(topics: Sequence[str]) -> str:
+    """Return different topics as a list in words."""
+    *others, last = dict.fromkeys(topics)
+    if len(others) > LISTED:
+        others, last = others[:LISTED], f"{len(others) + 1 - LISTED:,} more"
+    return f"{', '.join(others)} and {last}" if others else last

@@ -8,7 +8,7 @@ from itertools import chain
 from calcheck.core.text import p_text, percent
 from calcheck.render import document, new_inputs
 from calcheck.render.document import Answer, Cell, Document, Emphasis
-from calcheck.render.numbers_and_notes import Span, cause_texts, describe_input, factor, shift
+from calcheck.render.numbers_and_notes import Span, cause_texts, describe_input, factor, shift, terms
 from calcheck.reports import Gate, Input, Report
 from calcheck.reports.conclusion import (
     Answered,
@@ -95,7 +95,7 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     if not (conclusion.causes and conclusion.causes[0].cause == REGION):  # which is told as the place
         lines += (("cause", Cell(text, "strong")) for text in cause_texts(conclusion))
     lines += _limits_lines(report, conclusion) if conclusion.on is None else _new_lines(conclusion.on, report)
-    after = document.terms(conclusion)
+    after = terms(conclusion)
     named = report.settings.get("dependence") or {}
     if conclusion.rows_needed is not None and "cluster" in named:
         count = float(f"{conclusion.rows_needed * named['clusters'] / report.input.n:.2g}")
@@ -125,7 +125,7 @@ def _output_cell(output: OutputConclusion) -> Cell:
     """Return the answer for one of several targets: what is wrong or decides, or the size of what is right."""
     faults = [_leading(each, output) for each in _faults(output)]
     sizes = [factor(_span(each)) for each in output.effects if each.topic == "size" and each.value is not None]
-    after = f": {'; '.join(faults)}" if faults else "; ".join([document.terms(output), *sizes])
+    after = f": {'; '.join(faults)}" if faults else "; ".join([terms(output), *sizes])
     causes = [f"; plausible cause: {text}" for text in cause_texts(output)]
     return Cell(document.answer_cell(output, "").text + "".join([after, *causes]), "strong" if faults else "")
 
@@ -329,7 +329,7 @@ def _new_lines(on: NewInputs, report: Report) -> Iterator[tuple[str, Cell]]:
     tolerance = on.tolerance or 0.0
     wrong = sorted((each for each in on.effects if each.within is False), key=lambda each: -_size(each))
     unknown = [each.text.removeprefix("not shown: ") for each in on.effects if each.value is None]
-    after = f": {_leading(wrong[0], on)}" if wrong else f": {unknown[0]}" if unknown else document.terms(on)
+    after = f": {_leading(wrong[0], on)}" if wrong else f": {unknown[0]}" if unknown else terms(on)
     yield "new", document.answer_cell(on, f" on {new_inputs.name_of(report)}{after}")
     for each in on.effects:
         if each.topic == "size" and each.value is not None:

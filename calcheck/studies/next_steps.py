@@ -62,7 +62,7 @@ def suggestions(report: Report, source: FileSource, on: str) -> Iterator[tuple[s
     if report.outputs:
         yield from _output_suggestions(report, source)
         return
-    new = ["--on", on] * (conclusion.on is not None)
+    new = [] if conclusion.on is None else ["--on", on]
     yield from _labels(report, new)
     computed = {result.metric for result in report.results}
     lzms = [result for result in report.results if result.metric == "lzms"]

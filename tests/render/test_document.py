@@ -20,9 +20,9 @@ from calcheck.render.document import (
     describe_overall,
     row_of,
     select_columns,
-    terms,
 )
 from calcheck.render.markdown import escape as markdown_escaped
+from calcheck.render.numbers_and_notes import terms
 from calcheck.reports import Input, Overall, Report
 from calcheck.reports.conclusion import Conclusion
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 from calcheck.charts.picture import Axis, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.core.text import p_text, percent
 from calcheck.render import document
-from calcheck.render.numbers_and_notes import ABSENT, factor, interval, name_with_unit, notes, number, p_value
+from calcheck.render.numbers_and_notes import (
+    ABSENT,
+    factor,
+    interval,
+    name_with_unit,
+    notes,
+    number,
+    p_value,
+    terms,
+)
 from calcheck.render.pictures import numbers
 
 if TYPE_CHECKING:
@@ -143,7 +152,7 @@ def _answer_after(report: Report) -> Iterator[tuple[str, document.Cell]]:
         return
     sizes = [factor((each.value, each.low, each.high)) for each in found.effects if each.topic == "size" and each.value]
     is_other = any(each.slice.get("rows") == OTHER for each in report.results)
-    within = f", within {percent(found.tolerance, 1)}" if found.answer == "yes" else document.terms(found)
+    within = f", within {percent(found.tolerance, 1)}" if found.answer == "yes" else terms(found)
     told = "".join([within, *(f", {each}" for each in sizes)])
     told += " on other rows" if is_other else " out of fold"
     yield "then", document.answer_cell(found, told)
