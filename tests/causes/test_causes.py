@@ -297,7 +297,7 @@ def test_a_region_is_a_cause_and_its_command_corrects_it(calcheck, tmp_path, mon
     assert found["command"].startswith("calcheck recalibrate rows.csv ")
     mended = calcheck(*shlex.split(found["command"])[1:])
     assert mended.code == 0
-    assert "where a > " in mended.out
+    assert "where a>" in mended.out
 
 
 def test_the_picture_of_another_reading_of_the_std_has_its_line_through_the_errors():

@@ -56,11 +56,17 @@ def test_its_factor_is_that_of_its_rows_and_its_filter_selects_them(calcheck, pa
 
 
 @pytest.mark.slow
-def test_the_search_and_the_correction_name_the_same_region(calcheck, path):
+def test_the_searches_name_the_same_region_and_the_correction_has_its_own_limit_near_it(calcheck, path, frame):
+    """Searches cut where scores change most, and the correction where the likelihood does: one region, two limits."""
     region = region_of(calcheck, path, "--inputs", "a,b")
-    for command, column in (("slices", ("--columns", "a,b")), ("recalibrate", ("--inputs", "a,b"))):
-        found = json.loads(calcheck(command, path, *column, "--format", "json").out)["results"]
-        assert region["where"] in [each["slice"].get("group") for each in found]
+    slices, corrected = (
+        json.loads(calcheck(command, path, *column, "--format", "json").out)["results"]
+        for command, column in (("slices", ("--columns", "a,b")), ("recalibrate", ("--inputs", "a,b")))
+    )
+    assert region["where"] in [each["slice"].get("group") for each in slices]
+    (place,) = {each["slice"]["group"] for each in corrected if each["slice"].get("group", "").startswith("a>")}
+    limits = [float(each.removeprefix("a>")) for each in (region["where"], place)]
+    assert ((frame.a > min(limits)) & (frame.a <= max(limits))).mean() < 0.05
 
 
 @pytest.mark.slow
