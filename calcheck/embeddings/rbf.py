@@ -218,7 +218,7 @@ class OutputFeatures:
         """Return psi(u) for (p, t) points, (p, r)."""
         gamma, factor = self.pivots.kernels
         features = np.empty((len(points), self.rank))
-        for rows in self._blocks(len(points)):
+        for rows in self.blocks(len(points)):
             features[rows] = self._project(rbf(points[rows], self.pivots.mean, gamma) * factor)
         return features
 
@@ -226,7 +226,7 @@ class OutputFeatures:
         """Return E psi(Y_i), (n, r)."""
         gamma, factor = self.pivots.kernels
         features = np.empty((len(predictive), self.rank))
-        for rows in self._blocks(len(predictive)):
+        for rows in self.blocks(len(predictive)):
             features[rows] = self._project(predictive.take(rows).kernel_mean(self.pivots.mean, gamma) * factor)
         return features
 
@@ -277,7 +277,7 @@ class OutputFeatures:
     def residual_of_draws(self, draws: Values) -> tuple[float, float]:
         """Return the largest residuals of draws (n, m) or (n, m, t) and of rows."""
         worst = worst_row = ROUNDING
-        for rows in self._blocks(len(draws), each=draws.shape[1]):
+        for rows in self.blocks(len(draws), each=draws.shape[1]):
             points = draws[rows].reshape(-1, self.pivots.mean.shape[1])
             residuals = (1 - np.sum(self.of_points(points) ** 2, axis=1)).reshape(-1, draws.shape[1])
             worst, worst_row = (max(worst, float(residuals.max())), max(worst_row, float(residuals.mean(axis=1).max())))
@@ -288,7 +288,8 @@ class OutputFeatures:
         residuals = predictive.kernel_norm(self.pivots.gamma) - np.einsum("ij,ij->i", features, features)
         return max(ROUNDING, float(np.max(residuals)))
 
-    def _blocks(self, n: int, each: int = 1) -> Iterator[slice]:
+    def blocks(self, n: int, each: int = 1) -> Iterator[slice]:
+        """Yield slices of n rows whose features take little memory, with ``each`` points per row."""
         rows = max(1, BLOCK_VALUES // (self.rank * each))
         return (slice(start, start + rows) for start in range(0, n, rows))
 
@@ -543,12 +544,11 @@ class SharedFeatures:
         trials = min(TRIALS, self._covered.n_draws or TRIALS)
         drawn = self._covered.load().take(rows).sample(self._rng(), trials).T.reshape(-1, 1)
         others = features.of_points(drawn) - np.tile(model[0][rows], (trials, 1))
-        apart = np.empty((len(model) * n + len(others), features.rank))
-        for trial, mean in enumerate(model):
-            np.subtract(octave.before, mean, out=apart[trial * n : (trial + 1) * n])
-        apart[len(model) * n :] = others
-        squares, full = apart.T @ apart, octave.means
-        del apart  # which takes much memory
+        squares, full = others.T @ others, octave.means
+        for mean in model:
+            for some in features.blocks(n):
+                apart = octave.before[some] - mean[some]
+                squares += apart.T @ apart
         along = FewDirections(features, pool, truncated_eigenbasis(squares, LOST)[1])
         means = target_kernels.OfDistributions(self._data, lambda one: along.of_features(full(one)))
         for one in self._data.model:

@@ -238,13 +238,10 @@ class RowBlocks:
 
     def map(self, function: Callable[[Array], Array], *, cached: bool = False) -> "RowBlocks":
         """Return the blocks after a function, cached if these are, or if they fit in memory themselves."""
-        known = None if self._cached is None else iter(self._cached)
-        return RowBlocks(
-            self._n,
-            self._height,
-            lambda rows: function(self._compute(rows) if known is None else next(known)),
-            cached=known is not None or cached,
-        )
+        found = RowBlocks(self._n, self._height, lambda rows: function(self._compute(rows)), cached=False)
+        if cached or self._cached is not None:
+            found._cached = [function(block) for _, block in self]
+        return found
 
     def clear(self) -> None:
         """Drop the cached blocks, which are computed when needed."""

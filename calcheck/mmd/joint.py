@@ -75,14 +75,14 @@ class JointEmbedding:
 
         ``v`` sums all pairs, sum_ij K_ij delta_i . delta_j / n^2. ``unbiased`` omits the pairs of a row with itself
         and divides by n (n - 1). ``paper`` omits only the pairs of a draw with itself, and the term that depends on
-        the targets only.
+        the targets only. The differences overwrite the targets' embeddings, as each takes much memory.
         """
         n = len(self.observed)
-        if estimator == "v":
-            return quadratic_forms.QuadraticForm(self.difference, np.zeros(n), 1 / n**2)
-        if estimator == "unbiased":
+        if estimator != "paper":
+            difference = np.subtract(self.observed, self.predicted, out=self.observed)
+            if estimator == "v":
+                return quadratic_forms.QuadraticForm(difference, np.zeros(n), 1 / n**2)
             scale = 1 / (n * (n - 1)) if n > 1 else np.nan
-            difference = self.difference
             return quadratic_forms.QuadraticForm(difference, scale * _dots(difference, difference), scale)
         own = 0.0 if self.draws is None else 1 / (n * (n * self.draws - 1))
         others = 1 / n**2 if self.draws is None else self.draws * own

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -233,12 +233,15 @@ class LowRankGram(Pairs):
 
     def outer(self, weights: Values, own: Values | None = None) -> Values:
         """Return Z W, (n, c), for weights W (M, c), plus the residual of each row times its values, (n, c)."""
-        columns, found = self._features.to_values(self._array.asarray(weights)), np.empty((self.n, weights.shape[1]))
-        for rows, block in self._blocks:
-            found[rows] = self._array.to_numpy(block @ columns)
-            if own is not None:
-                found[rows] += self.residual[rows, None] * own[rows]
+        found = np.empty((self.n, weights.shape[1]))
+        for rows, block in self.outer_blocks(weights):
+            found[rows] = block if own is None else block + self.residual[rows, None] * own[rows]
         return found
+
+    def outer_blocks(self, weights: Values) -> Iterator[tuple[slice, Values]]:
+        """Yield slices of rows with Z W, (b, c)."""
+        columns = self._features.to_values(self._array.asarray(weights))
+        return ((rows, self._array.to_numpy(block @ columns)) for rows, block in self._blocks)
 
     def totals(self, forms: list[QuadraticForm]) -> Values:
         """Return the values of the forms, (f,), in one pass: sums over pairs are products of sums over rows."""
@@ -445,7 +448,7 @@ class GramSums:
         own = form.from_rows(validation)
         signs = self.run.rng(RandomStream.SIGNS).choice([-1.0, 1.0], (SIGNS, len(validation)))
         forms = [own, *map(own.with_signs, signs)]
-        every = ExactGram(self.kernel, self.x[validation], quiet)
+        every = ExactGram(self.kernel, self.x[validation], replace(quiet, memory=0))  # tiles are used once
         exact = every.totals(forms)
         null_std = _rms(exact[1:] - own.diagonal_total(every.diagonal))  # signs do not change diagonal terms
         allowed = max(VALUE_TOLERANCE * abs(exact[0]), NULL_TOLERANCE * null_std)
@@ -589,10 +592,11 @@ class NystroemNorm:
 
     def norm(self, outputs: Values) -> Norm:
         """Return the norm of the regression of outputs (n, q), with the contribution of each row."""
-        fitted = self._pairs.outer(self._inverse @ self._pairs.inner(outputs))
-        terms = np.einsum("ij,ij->i", fitted, outputs - fitted) / self._shift
+        fitted = self._pairs.outer_blocks(self._inverse @ self._pairs.inner(outputs))
+        terms = [np.einsum("ij,ij->i", block, outputs[rows] - block) / self._shift for rows, block in fitted]
         warnings = [] if self.details["relative_error"] <= VALUE_TOLERANCE else [self._missing()]
-        return Norm(terms, {"dof": self.dof, "solver": {"name": "nystroem", **self.details}}, tuple(warnings))
+        details: CmmdDetails = {"dof": self.dof, "solver": {"name": "nystroem", **self.details}}
+        return Norm(np.concatenate(terms), details, tuple(warnings))
 
     def _missing(self) -> Message:
         text = (

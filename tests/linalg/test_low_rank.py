@@ -139,6 +139,11 @@ def test_blocks_of_rows_are_computed_once_or_at_every_use():
                 (3, 5, [3, 4]),
             ]
         assert len(made) == calls
+        twice = blocks.map(lambda block: 2 * block)
+        blocks.clear()
+        for each in (twice, twice.map(np.negative)):
+            each.clear()  # Computed again, once
+            assert np.abs(np.concatenate([block for _, block in each])).tolist() == [0, 2, 4, 6, 8]
 
 
 def test_the_search_stops_at_the_first_sufficient_candidate():
