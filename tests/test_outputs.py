@@ -16,6 +16,7 @@ import calcheck as library
 from calcheck.conclusion import combine
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.joint import Independent, JointGaussian
+from calcheck.distributions.noise_clip_rounding import Observation, Observations
 from calcheck.distributions.row_random import RowRandom
 from calcheck.errors import DataError
 from calcheck.evaluation import Answer, evaluate
@@ -398,19 +399,65 @@ def test_corrections_of_all_targets_are_written_to_one_file_and_the_report_has_t
     assert "the map corrects 2 targets, and there are 1" in refused
 
 
+@pytest.mark.parametrize("method", ["scale", "pit", pytest.param("beta", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_mended_targets_keep_how_they_vary_together(kind):
+def test_mended_targets_keep_how_they_vary_together(kind, method):
     rows = forecasts(kind, 0.6, KINDS[kind], factor=5 / 3)
-    found = library.recalibrate(rows, "scale", folds=2, metrics="zms", replicates=0)
+    found = library.recalibrate(rows, method, folds=2, metrics="zms", replicates=0)
     mended = found.map.apply(rows)
+    assert found.table.loc[("y_2", method), "difference"] < 0
     if kind == "draws":
-        before, after = (np.argsort(each.distributions().draws, axis=1) for each in (rows, mended))
-        assert (before == after).all()
+        order = np.argsort(rows.distributions().draws, axis=1)
+        assert (np.diff(np.take_along_axis(mended.distributions().draws, order, axis=1), axis=1) >= 0).all()
         return
     assert_allclose(predicted_correlations(mended), predicted_correlations(rows), rtol=1e-12, atol=1e-12)
-    assert found.table.loc[("y_2", "scale"), "difference"] < 0
-    with pytest.raises(DataError, match=r"only normal distributions have correlations|files cannot hold other"):
-        canonical_columns(library.recalibrate(rows, "pit", folds=2, metrics="zms", replicates=0).map.apply(rows))
+    own = found.map.targets["y_2"].apply(rows.of_target(1)).distributions()
+    assert_allclose(mended.distributions().cdf(rows.y)[:, 1], own.cdf(rows.y[:, 1]), rtol=1e-12)
+    if method == "scale":
+        return
+    with pytest.raises(DataError, match="files cannot hold other distributions of several targets"):
+        canonical_columns(mended)
+
+
+def clipped(rows, high):
+    """Return rows whose targets end at a limit, and are predicted so."""
+    part = Observation(high=np.full(len(rows), high))
+    return replace(rows, y=np.minimum(rows.y, high), observation=Observations((part, part))).observed()
+
+
+@pytest.mark.slow
+def test_clipped_targets_have_the_dependence_that_is_predicted_in_all_but_5_percent_of_sets():
+    """At most 11 of 100 right models are rejected, and limits of 90 % exclude 1 for at most 18, in 99.5 % of cases."""
+    metric, rejected, outside, count = DependenceFactor(), 0, 0, sets(100)
+    for seed in range(count):
+        source = InMemory(clipped(forecasts("covariance", 0.6, 0.6, seed=seed, n=200), 0.3))
+        found = evaluate(source, [metric], run=Run(replicates=19, resamples=0)).results
+        rejected += found[0].p_value <= 0.05
+        pairs = metric.pairs(metric.fit(source, RUN), source.rows, 0.05, None)
+        outside += not pairs[1].low <= 1 <= pairs[1].high
+    assert rejected <= binom.ppf(0.995, count, 0.05)
+    assert outside <= binom.ppf(0.995, count, 0.1)
+
+
+def test_clipped_targets_whose_correlation_is_predicted_as_0_are_wrong_together_and_each_is_right():
+    found = conclusion(clipped(forecasts("covariance", correlation=0.8), 0.3))
+    (dependence,) = found.effects
+    assert (found.answer, [each.answer == "no" for each in found.outputs]) == ("no", [False, False])
+    assert (dependence.within, dependence.p <= 0.05) == (False, True)
+
+
+@pytest.mark.slow
+def test_metrics_of_clipped_correlated_targets_without_a_formula_are_skipped_with_the_way_out():
+    rows = replace(clipped(forecasts("covariance", 0.6, 0.6), 0.3), x=np.zeros((N, 1)) + np.arange(N)[:, None])
+    metrics = [METRICS[name]() for name in ("nll", "crps", "pit", "jmmd", "zms")]
+    report = evaluate_outputs(InMemory(rows), metrics, run=RUN, answer=Answer())
+    reasons = {each.metric: each.reason for each in report.skipped}
+    assert {*reasons} == {"nll", "jmmd"}
+    assert all("has no formula: pass --only TARGET" in each for each in reasons.values())
+    assert [each.metric for each in report.results] == ["crps", "pit"]
+    assert [[each.metric for each in own.results] for own in report.outputs] == [
+        ["nll", "crps", "pit", "jmmd", "zms"]
+    ] * 2
 
 
 def test_models_of_several_targets_are_compared_on_all_together_and_on_each(calcheck, file, tmp_path):

@@ -272,6 +272,12 @@ class Predictive(ABC):
     def sample(self, rng: Random, size: int) -> Values:
         """Return ``size`` draws from each distribution, (n, size)."""
 
+    def at_scores(self, z: Values) -> Values:  # noqa: ARG002 - for overrides
+        """Return the quantiles at levels whose normal quantiles are z, (n, k)."""
+        raise DataError(
+            f"margins that are {self.display_name} have no joint distribution with correlations: pass --only TARGET"
+        )
+
     def replicates(self, y: Values, rng: RowRandom, numbers: range) -> "Iterator[tuple[Values, Predictive]]":
         """Yield targets that follow the distributions, or y exchanged with draws, (n, [r,] [t]), and distributions."""
         repeats = y.shape[1] if y.ndim == REPEATED else 1
@@ -404,7 +410,7 @@ class Repeated(Predictive):
         METHOD(_repeated, name) for name in ("interval_mass", "interval_mass_error", "log_prob", "crps", "record")
     )
     edges, kinks, raw_moments = (METHOD(_repeated, name) for name in ("edges", "kinks", "raw_moments"))
-    sample = take = hashes = kernel_mean = kernel_norm = METHOD(_refused)
+    sample = at_scores = take = hashes = kernel_mean = kernel_norm = METHOD(_refused)
 
 
 @dataclass(frozen=True, eq=False)

@@ -144,6 +144,11 @@ class LocationScale(Continuous):
         with np.errstate(over="ignore"):  # for scales near the largest float
             return np.asarray(self.loc + self.scale * self.standard_quantile(p))
 
+    def at_scores(self, z: Values) -> Values:
+        """Return the quantiles, of which those above the median are the others reflected."""
+        away = special.columns(self.standard_quantile, sc.ndtr(-np.abs(z)))
+        return np.asarray(self.loc[:, None] - np.sign(z) * self.scale[:, None] * away)
+
     def sample(self, rng: Random, size: int) -> Values:
         drawn = self.standard_draws(rng, size)
         with np.errstate(over="ignore"):  # for scales near the largest float
@@ -181,6 +186,9 @@ class Gaussian(LocationScale):
 
     def standard_draws(self, rng: Random, size: int) -> Values:
         return rng.standard_normal((len(self), size))
+
+    def at_scores(self, z: Values) -> Values:
+        return self.loc[:, None] + self.scale[:, None] * z
 
     def crps(self, y: Values) -> Values:
         from scoringrules import crps_normal

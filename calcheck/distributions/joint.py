@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.core.validation import LEAST, UNIT, require, require_moderate
 from calcheck.distributions.base import METHOD, Predictive, forwarded
 from calcheck.distributions.continuous import Gaussian
@@ -18,14 +19,14 @@ from calcheck.typing import Indices, Values
 
 ASYMMETRY = 1e-5  # Maximum difference of two equal covariances, in standard deviations; files may have single precision
 BLOCK_VALUES = 1 << 20  # Maximum numbers per block of points
+FARTHEST = 37.0  # Largest normal score with a probability beyond it
 PAIR = 2  # Number of targets with one correlation
 
 
 @dataclass(frozen=True, eq=False)
-class Independent(Predictive):
-    """One distribution per target column, independent given the input: methods return (n, t) in place of (n,)."""
+class _Marginals(Predictive):
+    """One distribution per target column: methods return (n, t) in place of (n,)."""
 
-    family: ClassVar[str] = "independent"
     marginals: tuple[Predictive, ...]  # One batch of n distributions per target column
 
     def validate_targets(self, y: Values) -> None:
@@ -71,6 +72,13 @@ class Independent(Predictive):
         low, high = zip(*(marginal.support_interval(tail) for marginal in self.marginals), strict=True)
         return np.stack(low, axis=1), np.stack(high, axis=1)
 
+
+@dataclass(frozen=True, eq=False)
+class Independent(_Marginals):
+    """One distribution per target column, independent given the input."""
+
+    family: ClassVar[str] = "independent"
+
     def sample(self, rng: Random, size: int) -> Values:
         """Return draws of the target vectors, (n, size, t)."""
         return np.stack([marginal.sample(rng, size) for marginal in self.marginals], axis=2)
@@ -99,6 +107,46 @@ class Independent(Predictive):
         pairs = zip(gamma[:, None], self.marginals, strict=True)
         norms = [marginal.kernel_norm(each) for each, marginal in pairs if each[0]]
         return np.asarray(np.prod(norms, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class NormalCopula(_Marginals):
+    """One distribution per target column; their normal scores are those of joint normal distributions."""
+
+    family: ClassVar[str] = "normal copula"
+    cholesky: Values  # (n, t, t), lower triangular factors of the correlations of the scores
+
+    @property
+    def has_atoms(self) -> bool:
+        return any(marginal.has_atoms for marginal in self.marginals)
+
+    def sample(self, rng: Random, size: int) -> Values:
+        """Return draws of the target vectors, (n, size, t)."""
+        scores = JointGaussian(np.zeros((len(self), self.targets)), self.cholesky).sample(rng, size)
+        drawn = [
+            marginal.at_scores(each) for marginal, each in zip(self.marginals, np.moveaxis(scores, 2, 0), strict=True)
+        ]
+        return np.stack(drawn, axis=2)
+
+    def joint_log_prob(self, y: Values) -> Values:
+        if self.has_atoms:
+            raise self._without_formula("the likelihood")
+        below, above = self.cdf(y), self._stacked_at("above", y)
+        scores = np.clip(np.where(below < above, sc.ndtri(below), -sc.ndtri(above)), -FARTHEST, FARTHEST)
+        zero = np.zeros_like(scores)
+        own = Gaussian(zero.ravel(), np.ones(zero.size)).log_prob(scores.ravel()).reshape(scores.shape)
+        joint = JointGaussian(zero, self.cholesky).joint_log_prob(scores)
+        return np.asarray(joint + np.sum(self.log_prob(y) - own, axis=1))
+
+    def _without_formula(self, what: str) -> DataError:
+        return DataError(
+            f"{what} of correlated targets that are {self.display_name} has no formula: pass --only TARGET"
+        )
+
+    def _refused(self, *_: Values) -> Values:
+        raise self._without_formula("the kernel mean")
+
+    mixed_moments = kernel_mean = kernel_norm = METHOD(_refused)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,17 +332,37 @@ def _describe_correlations(factor: Values) -> str:
     return f"correlations from {format_plain(correlations.min())} to {format_plain(correlations.max())}"
 
 
+DEPENDENT = (JointGaussian, NormalCopula)
+
+
 def with_marginals(joint: Predictive, marginals: Sequence[Predictive]) -> Predictive:
-    """Return the distributions of several targets with other marginal distributions and the same dependence."""
-    normal = [each.normal() for each in marginals]
+    """Return the distributions of several targets with other marginal distributions and the same dependence.
+
+    Draws have the ranks that they had, and other dependent distributions the normal scores. Intervals alone state no
+    dependence.
+    """
+    if any(each.interval_levels is not None for each in marginals):
+        return Independent(tuple(marginals))
+    if isinstance(joint, Samples):
+        return _draws_by_rank(joint, marginals)
+    if isinstance(joint, NormalCopula):
+        return NormalCopula(tuple(marginals), joint.cholesky)
+    if not isinstance(joint, JointGaussian):
+        return Independent(tuple(marginals))
+    correlations = joint.cholesky / joint.std()[:, :, None]
+    normal = Independent(tuple(marginals)).normal()
+    if normal is None:
+        return NormalCopula(tuple(marginals), correlations)
+    loc, std = normal
+    return JointGaussian(loc, correlations * std[:, :, None])
+
+
+def _draws_by_rank(joint: Samples, marginals: Sequence[Predictive]) -> Samples:
+    """Return draws of other marginal distributions in the order of those that are given (Schefzik et al. 2013)."""
     draws = [each.draws for each in marginals if isinstance(each, Samples)]
     if len(draws) == len(marginals):
         return Samples(np.stack(draws, axis=2))
-    if not isinstance(joint, JointGaussian):
-        return Independent(tuple(marginals))
-    if any(each is None for each in normal):
-        raise DataError(
-            "only normal distributions have correlations, and the corrected ones are others: pass --method scale"
-        )
-    loc, std = (np.concatenate(each, axis=1) for each in zip(*filter(None, normal), strict=True))
-    return JointGaussian(loc, joint.cholesky * (std / joint.std())[:, :, None])
+    levels = np.arange(1, joint.n_draws + 1) / (joint.n_draws + 1)
+    ordered = [np.stack([each.quantile(float(level)) for level in levels], axis=1) for each in marginals]
+    ranks = np.argsort(np.argsort(joint.draws, axis=1, kind="stable"), axis=1)
+    return Samples(np.take_along_axis(np.stack(ordered, axis=2), ranks, axis=1))

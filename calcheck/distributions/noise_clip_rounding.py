@@ -13,7 +13,7 @@ from calcheck.core.validation import require, require_finite, require_positive
 from calcheck.distributions.base import Block, Derived, Predictive, blocks_of
 from calcheck.distributions.continuous import Continuous, Gaussian
 from calcheck.distributions.count_base import Counts
-from calcheck.distributions.joint import JointGaussian, from_covariance, with_marginals
+from calcheck.distributions.joint import DEPENDENT, JointGaussian, from_covariance, with_marginals
 from calcheck.distributions.mixture import Mixture, Noisy
 from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.distributions.row_random import Random, RowRandom, Words
@@ -149,14 +149,18 @@ class Observations:
     def distributions(self, predictive: Predictive) -> Predictive:
         """Return the distributions of observed targets; noise makes normal ones less dependent."""
         marginals = [own.distributions(predictive.of_target(place)) for place, own in enumerate(self.parts)]
-        if not isinstance(predictive, JointGaussian):
+        noise = [own.noise for own in self.parts]
+        if not isinstance(predictive, DEPENDENT) or all(each is None for each in noise):
             return with_marginals(predictive, marginals)
-        if any(name != "noise" for own in self.parts for name in own.arrays()):
-            raise DataError("correlated normal distributions have no clipped or rounded form here: pass --only TARGET")
+        if not isinstance(predictive, JointGaussian):
+            raise DataError(
+                "correlated targets with noise have a formula for normal distributions only: pass --only TARGET"
+            )
         zero = np.zeros(len(predictive))
-        noise = np.stack([zero if own.noise is None else own.noise for own in self.parts], axis=1)
+        square = np.stack([zero if each is None else each for each in noise], axis=1) ** 2
         matrices = predictive.cholesky @ np.swapaxes(predictive.cholesky, 1, 2)
-        return from_covariance(predictive.loc, matrices + noise[:, :, None] ** 2 * np.eye(predictive.targets))
+        noisy = from_covariance(predictive.loc, matrices + square[:, :, None] * np.eye(predictive.targets))
+        return with_marginals(noisy, marginals)
 
 
 def observation_hint(y: Values | None, predictive: Predictive, errors: Sequence[str]) -> str:
@@ -333,6 +337,9 @@ class _Mapped(Derived):
 
     def sample(self, rng: Random, size: int) -> Values:
         return self._map(self.base.sample(rng, size))
+
+    def at_scores(self, z: Values) -> Values:
+        return self._map(self.base.at_scores(z))
 
     def std(self) -> Values:
         """Return the standard deviations; tiny ones where nearly all targets are recorded as the same number."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from calcheck.core import sc
 from calcheck.distributions.base import Predictive, assemble, forwarded
 from calcheck.distributions.continuous import Continuous, LocationScale
 from calcheck.distributions.count_base import Block, Counts
@@ -96,6 +97,12 @@ class StandardForm:
     def cdf(self, z: Values) -> Values:
         """Return R(F(z)), in the shape of z."""
         return self.recalibrator(self.standard.standard_cdf(z))
+
+    def above(self, z: Values) -> Values:
+        """Return 1 - R(F(z)), in the shape of z, accurate where it is small."""
+        below, slope = self.standard.standard_cdf(z), self.recalibrator.slopes[-1]
+        is_last = below >= self.recalibrator.probability[-2]
+        return np.where(is_last, slope * self.standard.standard_cdf(-z), 1 - self.recalibrator(below))
 
     def log_density(self, z: Values) -> Values:
         """Return the log density, in the shape of z."""
@@ -250,6 +257,9 @@ class RecalibratedScale(_Recalibrated, Continuous):
     def cdf(self, y: Values) -> Values:
         return self._by_form(lambda form, base, rows: form.cdf(base.standardize(y[rows])))
 
+    def above(self, y: Values) -> Values:
+        return self._by_form(lambda form, base, rows: form.above(base.standardize(y[rows])))
+
     def log_prob(self, y: Values) -> Values:
         return self._by_form(lambda form, base, rows: form.log_density(base.standardize(y[rows])) - np.log(base.scale))
 
@@ -257,7 +267,12 @@ class RecalibratedScale(_Recalibrated, Continuous):
         return self._by_form(lambda form, base, rows: base.scale * form.crps(base.standardize(y[rows])))
 
     def sample(self, rng: Random, size: int) -> Values:
-        level = rng.random((len(self), size))
+        return self._at_levels(rng.random((len(self), size)))
+
+    def at_scores(self, z: Values) -> Values:
+        return self._at_levels(sc.ndtr(z))
+
+    def _at_levels(self, level: Values) -> Values:
         return self._by_form(
             lambda form, base, rows: base.loc[:, None] + base.scale[:, None] * form.quantile(level[rows])
         )

@@ -7,8 +7,8 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
-from calcheck.distributions.joint import JointGaussian
-from calcheck.distributions.row_random import RowRandom
+from calcheck.distributions.joint import DEPENDENT, JointGaussian
+from calcheck.distributions.row_random import RowRandom, mix, occurrences
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
@@ -129,7 +129,10 @@ def rank_scores(rows: Predictions) -> Values:
 
     They have the right margins whatever is predicted, so that only the dependence between the targets is left.
     """
-    y, known = rows.targets(), rows.distributions().load()
+    return _rank_scores(rows.distributions().load(), rows.targets())
+
+
+def _rank_scores(known: Predictive, y: Values) -> Values:
     normal = (known.independent if isinstance(known, JointGaussian) else known).normal()
     if normal is None:
         left, right = known.cdf_limits(y)
@@ -149,12 +152,18 @@ def predicted_correlations(rows: Predictions) -> Values:
     """Return the predicted correlations of the pairs j < k of targets, (n, pairs) or (1, pairs) for all rows.
 
     Those of draws are rank correlations of the draws and the target together, which are the same if these are
-    exchanged, shrunk towards their mean by the variance that so few values have (James-Stein).
+    exchanged, shrunk towards their mean by the variance that so few values have (James-Stein). Those of normal copulas
+    with atoms are the means of all rows, by draws: scores at an atom vary less, and others more.
     """
     known = rows.distributions().load()
     first, second = np.triu_indices(known.targets, 1)
-    if isinstance(known, JointGaussian):
-        unit = known.cholesky / known.std()[:, :, None]
+    if isinstance(known, DEPENDENT) and known.has_atoms:
+        keys = known.hashes(SEED)
+        drawn = known.sample(RowRandom(keys ^ mix(occurrences(keys))), OWN_DRAWS)  # equal rows have draws of their own
+        scores = np.concatenate([_rank_scores(known, y) for y in np.moveaxis(drawn, 1, 0)])
+        return np.asarray(np.mean(scores[:, first] * scores[:, second], axis=0, keepdims=True))
+    if isinstance(known, DEPENDENT):
+        unit = known.cholesky / np.linalg.norm(known.cholesky, axis=2, keepdims=True)
         return np.asarray(np.sum(unit[:, first] * unit[:, second], axis=2))
     if not isinstance(known, Samples):
         return np.zeros((1, len(first)))

@@ -7,7 +7,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import calcheck
-from calcheck.distributions import CONVENTIONS, Gaussian, Independent, JointGaussian
+from calcheck.distributions import CONVENTIONS, Gaussian, Independent, JointGaussian, Quantiles, Samples
+from calcheck.distributions.continuous import StudentT
+from calcheck.distributions.joint import NormalCopula, with_marginals
+from calcheck.distributions.noise_clip_rounding import Observation, Observations, clip
+from calcheck.distributions.recalibrated import Recalibrator, recalibrate
 from calcheck.distributions.row_random import RowRandom
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
@@ -16,6 +20,7 @@ from calcheck.metrics.pit import Pit
 from calcheck.metrics.scores import Nll
 from calcheck.mmd.frechet import covariances_within_rows
 from calcheck.predictions import InMemory, Predictions
+from calcheck.statistics.multivariate import predicted_correlations
 
 GAMMA = np.array([0.3, 0.8])
 POINTS = np.array([[0.4, -1.0], [2.0, 0.5], [-3.0, 3.0]])
@@ -269,3 +274,91 @@ def test_shapes_of_arrays_are_checked():
     for loc, factor in ((np.zeros(2), FACTOR), (LOC, FACTOR[:1]), (LOC, FACTOR[:, :1])):
         with pytest.raises(DataError, match="shape"):
             JointGaussian(loc, factor)
+
+
+MAP = Recalibrator(np.array([0, 0.1, 0.5, 0.9, 1]), np.array([0, 0.2, 0.45, 0.8, 1]))
+UNIT = np.tile([[1, 0], [0.6, 0.8]], (3, 1, 1))
+NORMALS = Gaussian(np.array([0.0, 1, -2]), np.array([1.0, 0.5, 2]))
+MAPPED = recalibrate(NORMALS, MAP)
+
+
+@pytest.mark.parametrize(
+    "margin",
+    [
+        NORMALS,
+        StudentT(NORMALS.loc, NORMALS.scale, np.array([3.0, 4, 5])),
+        MAPPED,
+        clip(NORMALS, *np.array([[-1] * 3, [1] * 3])),
+    ],
+)
+def test_values_at_normal_scores_are_the_quantiles_at_their_levels(margin):
+    z = np.array([-9.0, -2, 0, 0.3, 4])
+    expected = np.stack([margin.quantile(float(level)) for level in stats.norm.cdf(z)], axis=1)
+    assert_allclose(margin.at_scores(np.tile(z, (3, 1))), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_the_likelihood_of_corrected_margins_is_that_of_the_normal_copula():
+    """By scipy: the density of the scores, divided by those of each of them, times those of the targets."""
+    both = with_marginals(JointGaussian(np.zeros((3, 2)), UNIT), [MAPPED, NORMALS])
+    y = np.array([[0.3, 1.2], [25.0, 0.1], [-30, 3]])  # the second at 48 standard deviations
+    found = both.joint_log_prob(y)
+    below, above = MAPPED.cdf(y[:, 0]), MAPPED.above(y[:, 0])
+    score = np.where(below < above, stats.norm.ppf(below), -stats.norm.ppf(np.maximum(above, 1e-300)))
+    scores = np.stack([score, (y[:, 1] - NORMALS.loc) / NORMALS.scale], axis=1)
+    copula = stats.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]]).logpdf(scores) - stats.norm.logpdf(scores).sum(1)
+    expected = copula + MAPPED.log_prob(y[:, 0]) + NORMALS.log_prob(y[:, 1])
+    assert_allclose(found[[0, 2]], expected[[0, 2]], rtol=1e-9)
+    assert np.isfinite(found).all()
+    same = NormalCopula((NORMALS, NORMALS), UNIT)
+    normal = JointGaussian(np.tile(NORMALS.loc[:, None], 2), UNIT * NORMALS.scale[:, None, None])
+    near = normal.loc + normal.std() * np.array([[0.3, -1], [12, -20], [5, 5]])
+    assert_allclose(same.joint_log_prob(near), normal.joint_log_prob(near), rtol=1e-9)
+
+
+def test_probabilities_above_are_accurate_in_the_tail_of_a_corrected_distribution():
+    """Beyond the last knot, 1 - R(F) = slope (1 - F); the slope is 0.2 / 0.1."""
+    y = NORMALS.loc + 12 * NORMALS.scale
+    assert_allclose(MAPPED.above(y), 2 * stats.norm.sf(12), rtol=1e-12)
+    inner = NORMALS.loc + NORMALS.scale
+    assert_allclose(MAPPED.above(inner), 1 - MAPPED.cdf(inner), rtol=1e-12)
+
+
+def test_correlations_of_clipped_targets_are_those_of_simulated_scores():
+    """Means are 0, stds 1, and targets end at 0.2: scores are those of ranks, those above the limit tied."""
+    rng, n = np.random.default_rng(0), 4_000
+    zero, root, high = np.zeros((n, 2)), np.tile([[1, 0], [0.6, 0.8]], (n, 1, 1)), np.full(n, 0.2)
+    part = Observation(high=high)
+    clipped = Observations((part, part)).distributions(JointGaussian(zero, root))
+    rows = Predictions(y=np.minimum(JointGaussian(zero, root).sample(rng, 1)[:, 0], 0.2), predictive=clipped)
+    y = np.minimum(rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], 400_000), 0.2)
+    z = stats.norm.ppf((stats.rankdata(y, axis=0) - 0.5) / len(y))
+    expected = np.mean(z[:, 0] * z[:, 1]) / np.mean(z[:, 0] ** 2)
+    assert_allclose(predicted_correlations(rows), expected, atol=0.005)
+    assert abs(expected - 0.6) > 0.04
+
+
+def test_corrected_draws_have_the_ranks_that_they_had():
+    rng = np.random.default_rng(0)
+    joint = Samples(rng.normal(size=(3, 9, 2)))
+    margin = at_levels(np.arange(1, 10) / 10)
+    found = with_marginals(joint, [margin, joint.of_target(1)])
+    assert_array_equal(np.argsort(found.draws, axis=1), np.argsort(joint.draws, axis=1))
+    assert_array_equal(np.sort(found.draws[:, :, 0], axis=1), margin.values)
+    assert_array_equal(found.draws[:, :, 1], joint.draws[:, :, 1])
+
+
+def at_levels(levels):
+    return Quantiles(levels, np.stack([NORMALS.quantile(float(level)) for level in levels], axis=1))
+
+
+def test_what_a_normal_copula_has_no_formula_for_is_refused():
+    clipped = NormalCopula((clip(NORMALS, np.full(3, -1.0), np.ones(3)), NORMALS), UNIT)
+    with pytest.raises(DataError, match=r"kernel mean .* gaussian, clipped, gaussian has no formula: pass --only"):
+        clipped.kernel_mean(POINTS, GAMMA)
+    with pytest.raises(DataError, match=r"the likelihood of correlated targets .* has no formula: pass --only"):
+        clipped.joint_log_prob(np.zeros((3, 2)))
+    noisy = Observations((Observation(noise=np.ones(3)), Observation(noise=np.ones(3))))
+    with pytest.raises(DataError, match="correlated targets with noise have a formula for normal distributions only"):
+        noisy.distributions(NormalCopula((MAPPED, NORMALS), UNIT))
+    with pytest.raises(DataError, match="margins that are quantiles have no joint distribution"):
+        NormalCopula((at_levels(np.array([0.1, 0.5, 0.9])), NORMALS), UNIT).sample(np.random.default_rng(0), 2)

@@ -6,8 +6,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
 import calcheck as library
+from calcheck.distributions.row_random import RowRandom
 from calcheck.errors import CalcheckError
 
 N = 200
@@ -137,8 +139,9 @@ def test_noise_makes_correlations_smaller_and_draws_keep_those_that_clips_leave(
     clipped = library.read(y=zero, samples=draws, clip=",0.5,-1,").predictions().distributions()
     expected = np.stack([np.minimum(draws[..., 0], 0.5), np.maximum(draws[..., 1], -1)], axis=2)
     assert (clipped.draws == expected).all()
-    with pytest.raises(CalcheckError, match="correlated normal distributions have no clipped or rounded form"):
-        library.read(**joint, clip=",1").predictions()
+    limited = library.read(**joint, target_std="1,0.5", clip=",1,,").predictions().distributions()
+    drawn, before = (each.sample(RowRandom(np.arange(N, dtype=np.uint64)), 3) for each in (limited, noisy))
+    assert_allclose(drawn, np.minimum(before, [1, np.inf]))
 
 
 def test_numbers_of_targets_that_differ_and_errors_alone_are_refused():
