@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
@@ -85,6 +85,7 @@ class Diff:
     schema_version: int = DIFF_SCHEMA_VERSION  # Version of the schema
     calcheck: str  # Version of calcheck that compared the reports
     changes: tuple[Change, ...]  # Changes of results in both reports (same metric, options and subset)
+    answers: tuple[Difference, ...]  # The answers: of all targets first, then by the name of one; null if there is none
     only_old: tuple[Unmatched, ...]  # Results that only the old report has
     only_new: tuple[Unmatched, ...]  # Results that only the new report has
     worsenings: tuple[Worsening, ...]  # What is worse, as if all rows were different ones
@@ -95,15 +96,40 @@ def diff(old: Report, new: Report) -> Diff:
     """Return the changes between results with the same metric, options and subset in two reports."""
     from calcheck.core import __version__
 
-    before, after = _keyed(old.results), _keyed(new.results)
+    before, after = (_keyed(list(_results(each))) for each in (old, new))
     return Diff(
         calcheck=__version__,
+        answers=tuple(_answers(old, new)),
         changes=tuple(_change(result, after[key]) for key, result in before.items() if key in after),
         only_old=_unmatched(before, after, new),
         only_new=_unmatched(after, before, old),
         worsenings=tuple(worsenings(old, new)),
         differences=tuple(_differences(old, new)),
     )
+
+
+def _answers(old: Report, new: Report) -> Iterator[Difference]:
+    """Yield the answers if there are any: of all targets, and of each of several."""
+    before, after = (
+        {
+            name: part.conclusion and part.conclusion.answer
+            for name, part in ({"answer": each} | _of_targets(each)).items()
+        }
+        for each in (old, new)
+    )
+    for path in dict.fromkeys([*before, *after]) if any([*before.values(), *after.values()]) else ():
+        yield Difference(path=path, old=before.get(path), new=after.get(path))
+
+
+def _of_targets(report: Report) -> dict[str, Report]:
+    return report.of_outputs() | dict(report.targets or {})
+
+
+def _results(report: Report) -> Iterator[Result]:
+    """Yield the results, also those of each of several targets, whose slice names it."""
+    yield from report.results
+    for name, own in _of_targets(report).items():
+        yield from (replace(each, slice={"target": name, **each.slice}) for each in own.results)
 
 
 class _Distance(NamedTuple):
@@ -178,7 +204,7 @@ def _distances(report: Report, tolerance: float) -> Iterator[tuple[str, _Distanc
     normal = NormalDist()
     confidence = float(report.settings.get("confidence", CONFIDENCE))
     one_sided, two_sided = normal.inv_cdf(confidence), normal.inv_cdf((1 + confidence) / 2)
-    parts = {"": report} | {f"{name} ": each for name, each in report.of_outputs().items()}
+    parts = {"": report} | {f"{name} ": each for name, each in _of_targets(report).items()}
     for part, each in parts.items():
         for effect in each.conclusion.effects if each.conclusion else ():
             yield from _of_effect(part, effect, one_sided, tolerance)

@@ -1,6 +1,7 @@
 """Comparisons, and changes between two reports, as documents and pictures."""
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -215,7 +216,8 @@ PERCENT = 100
 NUMBERS, TEXTS = ("old", "new", "change", "relative"), ("in old interval", "verdict")
 VERDICT_RANKS = {"change": 2, "relative": 1}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
-WORSE: dict[str, document.Emphasis] = {"worse": "fail", "not-worse": "pass", "not-shown": ""}
+WORSE: dict[str, document.Emphasis] = {"worse": "fail", "not-shown": "", "not-worse": "pass"}
+ROUNDING = 1e-9  # Relative difference of equal values, such as those of another machine
 SHOWN = 12  # number of characters shown of a SHA-256 hash
 FINGERPRINT = 64  # length of a SHA-256 hash in hexadecimal
 LONGEST, MOST = 500, 200  # maximum characters per note, and maximum notes; JSON contains all of them
@@ -223,36 +225,57 @@ LONGEST, MOST = 500, 200  # maximum characters per note, and maximum notes; JSON
 
 def diff_blocks(diff: Diff) -> Iterator[document.Block]:
     """Yield the document of the changes between two reports."""
+    if diff.answers:
+        answers = tuple(document.row_of(each.path, _answered(each.old), _answered(each.new)) for each in diff.answers)
+        yield document.Table(tuple(map(document.Column, ("", "old", "new"))), answers)
+    if diff.worsenings:
+        columns = (document.Column("if no row is in both"), document.Column("new, before, and whether it is worse"))
+        rows = tuple(
+            (document.Cell(each.name), document.Cell(each.text, WORSE[each.outcome]))
+            for each in sorted(diff.worsenings, key=lambda each: [*WORSE].index(each.outcome))
+        )
+        yield document.Table(columns, rows)
     if diff.changes:
         columns = (
             *(document.Column(name, "right", rank=VERDICT_RANKS.get(name, 0)) for name in NUMBERS),
             *map(document.Column, TEXTS),
         )
-        rows = tuple(map(_row, diff.changes))
+        changes = sorted(diff.changes, key=lambda each: (each.old_verdict == each.new_verdict, _is_unchanged(each)))
         yield document.Table(
-            (document.Column("metric"), *columns), rows, overflow="omit", keys=1, remedy="--format json"
+            (document.Column("metric"), *columns),
+            tuple(map(_row, changes)),
+            overflow="omit",
+            keys=1,
+            remedy="--format json",
         )
-    if diff.worsenings:
-        columns = (document.Column("if no row is in both"), document.Column("new, before, and whether it is worse"))
-        rows = tuple(
-            (document.Cell(each.name), document.Cell(each.text, WORSE[each.outcome])) for each in diff.worsenings
-        )
-        yield document.Table(columns, rows)
     yield from document.note_blocks(_diff_notes(diff))
+
+
+def _answered(answer: str | None) -> str:
+    return "no answer" if answer is None else answer.upper().replace("-", " ")
+
+
+def _is_unchanged(change: Change) -> bool:
+    """Return whether values differ by rounding at most."""
+    if change.old is None or change.new is None:
+        return change.old == change.new
+    return math.isclose(change.old, change.new, rel_tol=ROUNDING)
 
 
 def _row(change: Change) -> tuple[document.Cell, ...]:
     """Return the cells of a change: values, absolute and relative change, whether in the old interval, verdicts."""
-    by = ABSENT if change.change is None else f"{change.change:+.3g}"
-    relative = ABSENT if change.relative is None else f"{PERCENT * change.relative:+.3g} %"
+    by, relative = "0", "0 %"
+    if not _is_unchanged(change) or change.change is None:
+        by = ABSENT if change.change is None else f"{change.change:+.3g}"
+        relative = ABSENT if change.relative is None else f"{PERCENT * change.relative:+.3g} %"
     inside = {None: ABSENT, True: "yes", False: "no"}[change.inside]
     disjoint = ", intervals disjoint" if change.overlap is False else ""
     texts = document.row_of(
         _report_name(change),
         number(change.old),
         number(change.new),
-        "0" if change.change == 0 else by,
-        "0 %" if change.relative == 0 else relative,
+        by,
+        relative,
         inside + disjoint,
     )
     if change.old_verdict == change.new_verdict:
@@ -262,10 +285,12 @@ def _row(change: Change) -> tuple[document.Cell, ...]:
 
 def _report_name(result: Change | Unmatched, *, options: bool = False) -> str:
     """Return the name of a metric with its subset of rows and, if requested, its options."""
-    parts = [f"{name} {value}" for name, value in result.slice.items()]
+    target = "".join(f"{value} " for name, value in result.slice.items() if name == "target")
+    parts = [f"{name} {value}" for name, value in result.slice.items() if name != "target" and value != ""]
     given = {name: value for name, value in result.options.items() if value is not None} if options else {}
     parts += [f"{name} {_option(value)}" for name, value in given.items()]
-    return f"{result.metric} ({', '.join(parts)})" if parts else result.metric
+    subset = f" ({', '.join(parts)})" if parts else ""
+    return f"{target}{result.metric}{subset}"
 
 
 def _option(value: Any) -> str:
@@ -284,6 +309,9 @@ def _diff_notes(diff: Diff) -> list[str]:
             notes.append(
                 f"only in the {where} report: {_report_name(result, options=True)}, {number(result.value)}{reason}"
             )
+    lacking = [side for side in ("old", "new") if all(getattr(each, side) is None for each in diff.answers)]
+    if lacking:
+        notes.append(f"no answer in the {' and the '.join(lacking)} report: those of calcheck evaluate have one")
     differs = [f"{each.path}: {_shown(each.old)} → {_shown(each.new)}" for each in diff.differences]
     if not diff.changes and not notes:
         notes.append("neither report contains a result")

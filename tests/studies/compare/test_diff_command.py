@@ -188,11 +188,58 @@ def test_changed_verdicts_are_shown(stored, calcheck):
 def test_markdown_is_a_table_with_notes(stored, calcheck):
     out = calcheck("diff", stored("old"), stored("new", spread=2.0), "--format", "markdown").out
     lines = out.splitlines()
-    assert lines[0] == "| metric | old | new | change | relative | in old interval | verdict |"
-    assert lines[2].startswith("| zms | ")
-    assert "| -75 % | no, intervals disjoint | fail |" in lines[2]
-    assert lines[3].endswith("| 0 | 0 % | yes | pass → fail |")
+    assert lines[:3] == ["|  | old | new |", "| --- | --- | --- |", "| answer | NO | NO |"]
+    place = lines.index("| metric | old | new | change | relative | in old interval | verdict |")
+    assert lines[place + 2].startswith("| rmse | ")
+    assert lines[place + 2].endswith("| 0 | 0 % | yes | pass → fail |")
+    assert "| -75 % | no, intervals disjoint | fail |" in lines[place + 3]
     assert lines[-1].startswith(r"- input.files\[0\].sha256: ")
+
+
+def test_values_that_differ_by_rounding_are_unchanged(stored, calcheck):
+    def round_otherwise(report):
+        report["results"][0]["value"] *= 1 + 1e-14
+
+    old = stored("old", "--metrics", "zms")
+    out = calcheck("diff", old, edited(stored("new", "--metrics", "zms"), round_otherwise)).out
+    (line,) = (line for line in out.splitlines() if line.startswith("zms") and "%" in line and "yes" in line)
+    assert line.split()[3:6] == ["0", "0", "%"]
+
+
+def test_the_answer_is_first_and_what_is_worse_before_what_is_not(stored, calcheck):
+    old, new = stored("old"), stored("new", spread=0.2)
+    lines = calcheck("diff", old, new).out.splitlines()
+    assert [lines[0].split(), lines[2].split()[0]] == [["old", "new"], "answer"]
+    told = " ".join(lines)
+    assert 0 < told.rindex(": worse (") < told.index("not worse within") < told.index("in old interval")
+
+
+def test_a_report_without_an_answer_is_named(calcheck, stored, tmp_path):
+    old, new = tmp_path / "old.json", stored("new")
+    calcheck("zms", tmp_path / "preds.csv", "--format", "json", "-o", old)
+    out = " ".join(calcheck("diff", old, new).out.split())
+    assert "answer no answer NO" in out
+    assert "note no answer in the old report: those of calcheck evaluate have one" in out
+    assert "no answer in the old and the new report" in " ".join(calcheck("diff", old, old).out.split())
+
+
+def test_results_of_each_of_several_targets_are_compared(calcheck, tmp_path):
+    parts = {key: values for key, values in columns(n=60).items() if key in ("y", "mean", "std")}
+    both = {f"{name}_{place}": values for place in (1, 2) for name, values in parts.items()}
+    write(tmp_path / "old.csv", both)
+    write(tmp_path / "new.csv", both | {"std_2": 4 * both["std_2"]})
+    for name in ("old", "new"):
+        run = ("--metrics", "zms", "--resamples", 0, "--format", "json", "-o", tmp_path / f"{name}.json")
+        calcheck("evaluate", tmp_path / f"{name}.csv", *run)
+    ended = calcheck("diff", tmp_path / "old.json", tmp_path / "new.json", "--format", "json")
+    found = json.loads(ended.out)
+    validate(found, "diff")
+    assert [each["path"] for each in found["answers"]] == ["answer", "y_1", "y_2"]
+    first, second = found["changes"]
+    assert [each["slice"] for each in (first, second)] == [{"target": "y_1"}, {"target": "y_2"}]
+    assert (first["change"], second["new"]) == (0, pytest.approx(second["old"] / 16))
+    shown = calcheck("diff", tmp_path / "old.json", tmp_path / "new.json").out
+    assert shown.index("y_2 zms") < shown.index("y_1 zms")
 
 
 @pytest.mark.slow
