@@ -24,7 +24,7 @@ import calcheck
 from calcheck.distributions import Gaussian, Independent, Intervals, Quantiles, Samples
 from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import NegativeBinomial, Poisson
-from calcheck.distributions.noise_clip_rounding import Observation, round_to
+from calcheck.distributions.noise_clip_rounding import Observation, Observations, round_to
 from calcheck.distributions.positive import LogNormal
 from calcheck.models.alignment import Model
 from calcheck.models.comparison import compare
@@ -257,6 +257,16 @@ def observed(kind, rng, n, factor, *, noise=0.0, clipped=0.0, step=0.0):
     return replace(rows, y=y, observation=Observation(**parts))
 
 
+def two_observed(kind, rng, n, factor, **options):
+    """Rows with two independent targets of one kind, observed in the same way."""
+    first, second = (observed(kind, rng, n, factor, **options) for _ in range(2))
+    marginals = first.predictive, second.predictive
+    is_drawn = isinstance(first.predictive, Samples)
+    joint = Samples(np.stack([each.draws for each in marginals], axis=2)) if is_drawn else Independent(marginals)
+    parts = first.observation, second.observation
+    return Predictions(np.stack([first.y, second.y], axis=1), joint, observation=Observations(parts))
+
+
 DESIGNS = {
     **{f"{name}, n 300": Design(make, 300) for name, make in DISTRIBUTIONS.items()},
     **{f"{name}, n {n}": Design(make, n) for name, make in QUANTILES.items() for n in (100, 400)},
@@ -283,6 +293,10 @@ OBSERVED_DESIGNS = {
     f"{kind}, {way}": Design(partial(observed, kind, **options), 300)
     for kind in KINDS
     for way, options in OBSERVED.items()
+} | {
+    f"two targets, {kind}, {way}": Design(partial(two_observed, kind, **options), 150)
+    for kind in KINDS
+    for way, options in OBSERVED.items()
 }
 
 
@@ -294,6 +308,7 @@ def one_set(name, metrics, replicates, factor, unstated, seed):
     rows = replace(rows, observation=None) if unstated else rows.observed()
     report = calcheck.evaluate(rows, metrics, replicates=replicates, resamples=1000, seed=seed, **design.options)
     told = [each.metric for each in report.results if each.verdict == "fail"]
+    told += [f"{own.name} {each.metric}" for own in report.outputs for each in own.results if each.verdict == "fail"]
     told += ["overall"] * (report.overall is not None and report.overall.verdict == "fail")
     answer = report.conclusion.answer if report.conclusion else "none"
     told += [f"answer {answer}"]

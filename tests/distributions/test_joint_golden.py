@@ -337,7 +337,7 @@ def test_correlations_of_clipped_targets_are_those_of_simulated_scores():
     assert abs(expected - 0.6) > 0.04
 
 
-def test_corrected_draws_have_the_ranks_that_they_had():
+def test_corrected_draws_keep_their_ranks():
     rng = np.random.default_rng(0)
     joint = Samples(rng.normal(size=(3, 9, 2)))
     margin = at_levels(np.arange(1, 10) / 10)
