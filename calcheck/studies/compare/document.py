@@ -229,12 +229,12 @@ def diff_blocks(diff: Diff) -> Iterator[document.Block]:
         answers = tuple(document.row_of(each.path, _answered(each.old), _answered(each.new)) for each in diff.answers)
         yield document.Table(tuple(map(document.Column, ("", "old", "new"))), answers)
     if diff.worsenings:
-        columns = (document.Column("if no row is in both"), document.Column("new, before, and whether it is worse"))
+        head = (document.Column("if no row is in both"), document.Column("new, before, and whether it is worse"))
         rows = tuple(
             (document.Cell(each.name), document.Cell(each.text, WORSE[each.outcome]))
             for each in sorted(diff.worsenings, key=lambda each: [*WORSE].index(each.outcome))
         )
-        yield document.Table(columns, rows)
+        yield document.Table(head, rows)
     if diff.changes:
         columns = (
             *(document.Column(name, "right", rank=VERDICT_RANKS.get(name, 0)) for name in NUMBERS),
