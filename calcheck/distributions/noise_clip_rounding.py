@@ -275,6 +275,8 @@ def _map_values(predictive: Predictive, of: Callable[[Values], Values]) -> Predi
 def clip(predictive: Predictive, low: Values, high: Values) -> Predictive:
     """Return the distributions of targets clipped at limits, (n,) each, which may be infinite."""
     mapped = _map_values(predictive, lambda values: np.clip(values, low[:, None], high[:, None]))
+    if isinstance(predictive, Intervals) and isinstance(mapped, Intervals):
+        return replace(mapped, is_clipped=(predictive.lower <= low[:, None]) | (predictive.upper >= high[:, None]))
     return Clipped(predictive, low, high) if mapped is None else mapped
 
 

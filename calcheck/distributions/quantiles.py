@@ -343,10 +343,12 @@ class Intervals(Predictive):
     lower: Values
     upper: Values
     point: Values | None = None  # (n,), point predictions, in the unit of the targets
+    is_clipped: Mask | None = None  # (n, k), whether no target can be beyond one of the limits
 
     def __post_init__(self) -> None:
         for name, values in self._of_rows().items():
-            object.__setattr__(self, name, np.asarray(values, dtype=np.float64))
+            kind = np.bool_ if name == "is_clipped" else np.float64
+            object.__setattr__(self, name, np.asarray(values, dtype=kind))
         object.__setattr__(self, "levels", np.asarray(self.levels, dtype=np.float64))
         inside = (self.levels > 0) & (self.levels < 1)
         if not len(self.levels) or not inside.all() or len(np.unique(self.levels)) < len(self.levels):
@@ -429,7 +431,8 @@ class Intervals(Predictive):
         drawn = rng.for_replicate(numbers.start).random((len(self), len(numbers)))
         for uniform in drawn.T:
             inside, is_above = uniform[:, None] <= self.levels, uniform * SIDES % 1 < 1 / 2
-            yield y, Replicate(self.levels, self.lower, self.upper, self.point, inside=inside, is_above=is_above)
+            known = self.levels, self.lower, self.upper, self.point, self.is_clipped
+            yield y, Replicate(*known, inside=inside, is_above=is_above)
 
     def describe(self) -> list[str]:
         template = "; ".join(f"[{{}}, {{}}] at {level:g}" for level in self.levels)

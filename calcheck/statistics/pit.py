@@ -15,7 +15,7 @@ from calcheck.predictions import Predictions
 from calcheck.reports.conclusion import Direction
 from calcheck.statistics.groups import PART, Groups, MeanTerm, TieGroups, digitize
 from calcheck.statistics.zscores import central_interval, targets
-from calcheck.typing import Indices, Values
+from calcheck.typing import Indices, Mask, Values
 
 Slope = Values | float
 TIED = 1e-9  # Maximum distance of a PIT from a stated level to which it is equal up to rounding
@@ -73,7 +73,28 @@ def stated_normal_scores(rows: Predictions) -> tuple[Values, float]:
     edges = np.concatenate([[0.0], levels, [1.0]])
     scores = _mean_scores(edges[:-1], edges[1:])
     mean_square = float(np.sum(scores**2 * np.diff(edges)))
+    known = rows.distributions()
+    if isinstance(known, Intervals) and known.is_clipped is not None:
+        clipped = known.is_clipped[:, np.argsort(known.levels)]
+        left, right, mean_square = _without_clipped(left, right, levels, clipped)
     return _mean_scores(left, right) / mean_square, float(np.abs(scores).max()) / mean_square
+
+
+def _without_clipped(left: Values, right: Values, levels: Values, clipped: Mask) -> tuple[Values, Values, float]:
+    """Return limits of the PIT by those intervals that are not clipped, and the mean square of scores."""
+    inner = np.sum(np.cumprod(~clipped, axis=1), axis=1)  # number of these from the inner ones on, (n,)
+    lower, upper = np.split(levels, 2)
+    low, high = (np.append(1.0, each)[inner] for each in (lower[::-1], upper))
+    is_below, is_above = right <= low, left >= high
+    squares = [0.0]
+    for count in range(1, len(lower) + 1):
+        edges = np.concatenate([[0.0], lower[-count:], upper[:count], [1.0]])
+        squares.append(float(np.sum(_mean_scores(edges[:-1], edges[1:]) ** 2 * np.diff(edges))))
+    mean_square = float(np.mean(np.array(squares)[inner]))
+    if not mean_square:
+        raise DataError("a bias is seen by the targets below and above intervals, and all have a limit at --clip")
+    left = np.where(is_below, 0.0, np.where(is_above, high, left))
+    return left, np.where(is_below, low, np.where(is_above, 1.0, right)), mean_square
 
 
 def _between_limits(rows: Predictions) -> tuple[Values, Values, Values]:

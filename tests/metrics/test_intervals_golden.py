@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import binomtest, norm, poisson
 
 from calcheck.distributions import Gaussian, Intervals
+from calcheck.distributions.noise_clip_rounding import Observation
 from calcheck.errors import AT_QUANTILES, DataError
 from calcheck.evaluation import Answer, evaluate
 from calcheck.execution.run import RowDependence, Run
@@ -312,6 +313,38 @@ def test_targets_below_and_above_intervals_are_normal_scores():
     expected = np.array([-tail, -middle, 0, middle, tail]) / square
     found = METRICS["standardized-bias"]().compute(several).columns["z"]
     assert_allclose(found, expected, rtol=1e-5, atol=1e-12)
+
+
+def clipped(rows, high):
+    """Return rows whose targets end at limits, (n,), and are predicted so."""
+    known = Observation(high=np.asarray(high, dtype=float))
+    return replace(rows, y=np.minimum(rows.y, high), observation=known).observed()
+
+
+def test_limits_that_are_clipped_state_no_bias():
+    """As targets cannot be above a clipped limit, targets below it count no more, and the others for these.
+
+    At the level 0.9, tails have the mean score 2.06271, whose mean square is 2 · 0.05 · 2.06271² = 0.42548, and half of
+    that if every second row is clipped. If the outer limit is, the inner interval has the tails 0.25.
+    """
+    limits = [side * np.full((4, 1), 2.0) for side in (-1, 1)]
+    rows = Predictions(y=np.array([3.0, 3, -3, -3]), predictive=Intervals(np.array([0.9]), *limits))
+    z = METRICS["standardized-bias"]().compute(clipped(rows, [9, 1, 9, 1])).columns["z"]
+    assert_allclose(z, [2.06271 / 0.21274, 0, -2.06271 / 0.21274, 0], rtol=1e-4)
+    with pytest.raises(DataError, match="all have a limit at --clip"):
+        METRICS["standardized-bias"]().compute(clipped(rows, [1, 1, 1, 1]))
+    both = [side * np.tile([2.0, 1.0], (3, 1)) for side in (-1, 1)]
+    rows = Predictions(y=np.array([3.0, 0, -1.5]), predictive=Intervals(np.array([0.9, 0.5]), *both))
+    inner = 0.317777 / 0.25
+    z = METRICS["standardized-bias"]().compute(clipped(rows, [1.5, 1.5, 1.5])).columns["z"]
+    assert_allclose(z, np.array([1, 0, -1]) / (0.5 * inner), rtol=1e-5)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.2])
+def test_the_bias_of_clipped_intervals_is_that_of_the_others(shift):
+    rows = shifted(40_000, 5, shift, lambda values: values, levels=(0.5, 0.9))
+    found = result("standardized-bias", clipped(rows, np.full(40_000, 0.3)))
+    assert_allclose(found.value, shift, atol=0.03)
 
 
 @pytest.mark.parametrize("shape", [lambda score: score, np.exp])
