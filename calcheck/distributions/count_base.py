@@ -88,7 +88,7 @@ class Counts(Predictive):
 
     def wide_pairs(self) -> Values:
         """Return E|Y_i - Y_i'| / 2 for independent Y_i and Y_i', (n,); all rows are wide."""
-        return self._each_block(lambda _, __, mass: _half_distance(mass))
+        return self._each_block(lambda _, __, mass: half_distance(mass))
 
     def smooth(self) -> Mask:
         """Return which rows have a mass function that is smooth at the scale of its spread, (n,)."""
@@ -272,7 +272,7 @@ class Counts(Predictive):
 
     def _summed_crps(self, y: Values) -> Values:
         return self._each_block(
-            lambda rows, k, mass: np.sum(mass * np.abs(k - y[rows, None]), axis=1) - _half_distance(mass)
+            lambda rows, k, mass: np.sum(mass * np.abs(k - y[rows, None]), axis=1) - half_distance(mass)
         )
 
     def _closed_crps(self, y: Values) -> Values:
@@ -356,14 +356,18 @@ class Counts(Predictive):
         norm = np.empty(len(self))
         for rows, k, mass, _ in self._smooth_blocks(float(np.sqrt(0.5 / gamma[0]))):
             lags = k - k[0]
-            spectrum = np.fft.rfft(mass, n=2 * len(k), axis=1)
-            autocorrelation = np.fft.irfft(np.abs(spectrum) ** 2, n=2 * len(k), axis=1)[:, : len(k)]
             weights = np.exp(-gamma[0] * lags**2.0) * np.where(lags == 0, 1, 2)
-            norm[rows] = autocorrelation @ weights
+            norm[rows] = autocorrelation(mass) @ weights
         return norm
 
 
-def _half_distance(mass: Values) -> Values:
+def half_distance(mass: Values) -> Values:
     """Return E|Y - Y'| / 2 for independent Y and Y' with probabilities (b, w) of consecutive whole numbers, (b,)."""
     below = np.cumsum(mass, axis=1)
     return np.asarray(np.sum(below * (1 - below), axis=1))
+
+
+def autocorrelation(mass: Values) -> Values:
+    """Return the sums of products of probabilities (b, w) that are 0, 1, … places apart, (b, w)."""
+    spectrum = np.fft.rfft(mass, n=2 * mass.shape[1], axis=1)
+    return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, n=2 * mass.shape[1], axis=1)[:, : mass.shape[1]])

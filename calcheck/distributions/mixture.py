@@ -1,10 +1,10 @@
 """Mixtures of Gaussian predictive distributions, and distributions with normal noise."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import comb
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions import special
-from calcheck.distributions.base import BLOCK_VALUES, MAX_CACHED_VALUES, NEGLIGIBLE, Block, Derived, Predictive
+from calcheck.distributions.base import BLOCK_VALUES, MAX_CACHED_VALUES, NEGLIGIBLE, Block, Derived
 from calcheck.distributions.continuous import Continuous, LocationScale
-from calcheck.distributions.count_base import Counts
+from calcheck.distributions.count_base import Counts, autocorrelation, half_distance
 from calcheck.distributions.row_random import Random
 from calcheck.distributions.special import NODES, REACH, SCORES
 from calcheck.errors import DataError
@@ -28,7 +28,8 @@ HERMITE, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(24)  # Of noise th
 HERMITE_WEIGHTS = HERMITE_WEIGHTS / np.sqrt(2 * np.pi)
 LENGTH = 2.5  # Length of a panel, in standard deviations of noise
 MOST_PANELS = 16  # Most parts of a panel; where it needs more, the density is smooth at the scale of the noise
-MARGIN = 4.0  # Distance from such panels, in standard deviations of noise
+FEW_PANELS = 4  # Most parts of a panel that may as well be divided further for other rows
+MARGIN = 8.0  # Distance from such panels, in standard deviations of noise, whose density there is negligible
 FAR = 11.5  # Normal score beyond which noise is negligible, even beside the smallest mass of a node
 CHUNK = 1 << 16  # Numbers that are computed together, which fit in the cache
 TABLES = {"all": (slice(None), 8_000), "inner": (slice(4, -4), 1_000)}
@@ -162,65 +163,91 @@ def mean_distance(away: Values, scale: Values) -> Values:
     return np.asarray(scale * np.sqrt(2 / np.pi) * np.exp(-(z**2)) + away * sc.erf(z))
 
 
-def _mean_distances(values: Values, mass: Values, scale: Values) -> Values:
-    """Return E|X| for X ~ N(v - v', scale^2) and independent v, v' with probabilities, (b,)."""
-    each = [mass[:, one] * np.sum(mass * mean_distance(values - values[:, [one]], scale), axis=1)
-            for one in range(mass.shape[1])]  # fmt: skip
-    return np.asarray(np.sum(each, axis=0))
+def _half_mean_distance(mass: Values, scale: Values) -> Values:
+    """Return E|X + E| / 2 for E ~ N(0, scale^2) and differences X of whole numbers with probabilities (b, w), (b,)."""
+    lags = np.arange(mass.shape[1], dtype=np.float64)
+    more = mean_distance(lags, scale) - lags
+    more[:, 1:] *= 2
+    return np.asarray(half_distance(mass) + np.sum(autocorrelation(mass) * more, axis=1) / 2)
 
 
-def _mean_over(
-    values: Values,  # (b, k) or (1, k), increasing
-    mass: Values,  # (b, k) or (1, k)
-    y: Values,  # (b, 1)
-    noise: Values,  # (b, 1)
-    of: Callable[[Values], Values],
-    outside: tuple[float, float] | None,
-) -> Values:
-    """Return the means of a function of (y - v) / noise over values with probabilities, (b,)."""
-    if outside is not None and len(mass) == 1 < len(values):
-        away = np.maximum(np.maximum(values[:, :1] - y, y - values[:, -1:]), 0)
+def _count_below(values: Values, row: Indices, y: Values) -> Indices:
+    """Return the number of values (b, k), increasing, of some rows that are less than y, (w,), by bisection."""
+    size = values.shape[1]
+    count, step = np.zeros(len(y), np.intp), 1 << size.bit_length()
+    while step := step // 2:
+        more = np.minimum(count + step, size)
+        count = np.where(values[row, more - 1] < y, more, count)
+    return count
+
+
+def _sums_around(name: str, nodes: "_Nodes", row: Indices, y: Values, noise: Values) -> Values:
+    """Return means of one of :data:`FUNCTIONS` of (y - v) / noise over values v of rows, at neighboring y, (w, k)."""
+    of, left, right = FUNCTIONS[name]
+    values, mass = nodes.values, nodes.mass
+    of_values, of_mass = (row if len(each) > 1 else np.zeros_like(row) for each in (values, mass))
+    start, stop = np.zeros_like(row), np.full_like(row, values.shape[1])
+    found = np.zeros(y.shape)
+    if np.isfinite(left):  # the function is constant where values are far from y
+        low, high = y.min(axis=1), y.max(axis=1)
+        away = np.maximum(np.maximum(values[of_values, 0] - low, high - values[of_values, -1]), 0)
         reach = np.hypot(away, FAR * noise)
-        start, stop = np.sum(values < y - reach, axis=1), np.sum(values <= y + reach, axis=1)
-        width = int((stop - start).max())
-        if 2 * width < values.shape[1]:
-            places = start[:, None] + np.arange(width)
-            near, before = places < stop[:, None], np.concatenate([[0.0], np.cumsum(mass[0])])
-            places = np.minimum(places, values.shape[1] - 1)
-            at = of((y - np.take_along_axis(values, places, 1)) / noise)
-            inner = np.sum(mass[0][places] * at, axis=1, where=near)
-            return np.asarray(inner + outside[1] * before[start] + outside[0] * (before[-1] - before[stop]))
-    return np.asarray(np.sum(mass * of((y - values) / noise), axis=1))
-
-
-def _densities_around(values: Values, mass: Values, y: Values, noise: Values) -> Values:
-    """Return densities at neighboring y (b, k) of normal noise (b, 1) around values (b, v) with probabilities."""
-    low, high = y.min(axis=1, keepdims=True), y.max(axis=1, keepdims=True)
-    away = np.maximum(np.maximum(values[:, :1] - low, high - values[:, -1:]), 0)
-    reach = np.hypot(away, FAR * noise)
-    start = np.sum(values < low - reach, axis=1)
-    width = np.sum(values <= high + reach, axis=1) - start
-    found, order = np.zeros(y.shape), np.argsort(width)
-    size = max(1, CHUNK // (y.shape[1] * max(int(width.max(initial=1)), 1)))
+        start, stop = _count_below(values, of_values, low - reach), _count_below(values, of_values, high + reach)
+        found += (left * nodes.below[of_mass, start] + right * nodes.beyond[of_mass, stop])[:, None]
+    order = np.argsort(stop - start, kind="stable")
+    size = max(1, CHUNK // (y.shape[1] * max(int(np.max(stop - start, initial=1)), 1)))
     for some in (order[first : first + size] for first in range(0, len(order), size)):
-        places = start[some, None] + np.arange(width[some[-1]])
-        known, places = places < values.shape[1], np.minimum(places, values.shape[1] - 1)
-        inner = np.where(known, np.take_along_axis(mass[some], places, 1), 0)
-        near = np.take_along_axis(values[some], places, 1)[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = (y[some, :, None] - near) / noise[some, :, None]
-            z *= z
-        z *= -0.5
-        found[some] = (np.exp(z, out=z) @ inner[:, :, None])[:, :, 0]
-    with np.errstate(divide="ignore", invalid="ignore"):  # without noise, all values are far from it
-        return np.asarray(found / (noise * np.sqrt(2 * np.pi)))
+        places = start[some, None] + np.arange((stop - start)[some[-1]])
+        known, places = places < stop[some, None], np.minimum(places, values.shape[1] - 1)
+        inner = np.where(known, mass[of_mass[some, None], places], 0)
+        z = y[some, :, None] - values[of_values[some, None], places][:, None]
+        z /= noise[some, None, None]
+        found[some] += (of(z) @ inner[:, :, None])[:, :, 0]
+    return found
 
 
-def _half_mean_difference(predictive: Predictive) -> Values:
-    """Return E|Y - Y'| / 2 for independent Y and Y', the integral of F (1 - F), (n,)."""
-    nodes, weights = special.panels(predictive.edges())
-    below = special.columns(predictive.cdf, nodes)
-    return np.asarray(np.sum(weights * below * (1 - below), axis=1))
+def _normal_density(z: Values) -> Values:
+    """Return standard normal densities, in place."""
+    z *= z
+    z *= -0.5
+    return np.asarray(np.exp(z, out=z) / np.sqrt(2 * np.pi))
+
+
+FUNCTIONS: Mapping[str, tuple[Callable[[Values], Values], float, float]] = {
+    "cdf": (lambda z: np.asarray(sc.ndtr(z)), 1.0, 0.0),
+    "above": (lambda z: np.asarray(sc.ndtr(-z)), 0.0, 1.0),
+    "density": (_normal_density, 0.0, 0.0),
+    "distance": (lambda z: mean_distance(z, np.ones(1)), np.inf, np.inf),
+}
+"""Functions of (y - v) / noise whose means over values v are those of a table, and limits for v far below and above."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Values, (b, k) or (1, k), increasing, and their probabilities, for sums over them."""
+
+    values: Values
+    mass: Values
+
+    @cached_property
+    def below(self) -> Values:
+        """The probabilities of the first values, (b, k + 1)."""
+        return np.pad(np.cumsum(self.mass, axis=1), ((0, 0), (1, 0)))
+
+    @cached_property
+    def beyond(self) -> Values:
+        """The probabilities of all but the first values, (b, k + 1)."""
+        return np.pad(np.cumsum(self.mass[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
+
+
+def _half_mean_difference(edges: Values, cdf: Callable[[Indices, Values], Values]) -> Values:
+    """Return E|Y - Y'| / 2 for independent Y and Y', the integral of F (1 - F) between edges, (n,)."""
+    total, size = np.empty(len(edges)), BLOCK_VALUES // (edges.shape[1] * len(NODES))
+    for rows in (np.arange(start, min(start + size, len(edges))) for start in range(0, len(edges), size)):
+        nodes, weights = special.panels(edges[rows])
+        below = cdf(np.repeat(rows, nodes.shape[1]), nodes.ravel()).reshape(nodes.shape)
+        total[rows] = np.sum(weights * below * (1 - below), axis=1)
+    return total
 
 
 def from_logits(loc: Values, scale: Values, logits: Values) -> Mixture:
@@ -232,6 +259,11 @@ def from_logits(loc: Values, scale: Values, logits: Values) -> Mixture:
 def from_weights(loc: Values, scale: Values, weight: Values | None = None) -> Mixture:
     """Return the distributions with the given weights, or equal ones."""
     return Mixture(loc, scale, np.full(loc.shape, 1 / loc.shape[1]) if weight is None else weight)
+
+
+def _nodes_of(block: Block) -> _Nodes:
+    _, values, mass = block
+    return _Nodes(values, mass[:1] if mass.strides[0] == 0 else mass)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,6 +296,7 @@ class Noisy(Derived, Continuous):
     def spread(self) -> Values:
         return np.asarray(np.hypot(self.base.spread(), self.noise))
 
+    @cached
     def edges(self) -> Values:
         edges = self.base.edges()
         middle = edges[:, [edges.shape[1] // 2]]
@@ -277,22 +310,45 @@ class Noisy(Derived, Continuous):
             yield from ((rows, k[None], mass) for rows, k, mass in self.base.masses())
             return
         for rows in self._rows():
-            counts = self._counts[rows]
             part = self.base.take(rows)
-            parts = np.where(counts <= MOST_PANELS, counts, 1).max(axis=0)
-            spans = zip(SCORES[:-1], SCORES[1:], parts, strict=True)
+            spans = zip(SCORES[:-1], SCORES[1:], self._divisions(rows), strict=True)
             steps = [np.linspace(low, high, count, endpoint=False) for low, high, count in spans]
             scores, weights = special.panels(np.append(np.concatenate(steps), REACH)[None])
             density = np.exp(-(scores[0] ** 2) / 2) / np.sqrt(2 * np.pi)
             values = np.stack([part.quantile(float(level)) for level in sc.ndtr(scores[0])], axis=1)
             yield rows, values, np.broadcast_to(weights * density, values.shape)
 
+    def _nodes(self) -> Iterator[_Nodes]:
+        """Yield what blocks of rows are summed over."""
+        return iter(self._cached_nodes) if self._cached is not None else map(_nodes_of, self._made_blocks())
+
+    @cached_property
+    def _cached_nodes(self) -> list[_Nodes]:
+        return [_nodes_of(block) for block in self._blocks()]
+
+    @cached_property
+    def _places(self) -> tuple[Indices, Indices]:
+        """The number of the block of each row, and the place in it, (n,) each."""
+        owner, place = np.empty((2, len(self)), np.intp)
+        for number, rows in enumerate(self._rows()):
+            owner[rows], place[rows] = number, np.arange(len(rows))
+        return owner, place
+
     def _rows(self) -> Iterator[Indices]:
-        """Yield blocks of rows that need similarly many nodes."""
-        total = np.where(self._counts <= MOST_PANELS, self._counts, 1).sum(axis=1)
-        order = np.argsort(total, kind="stable")
-        size = max(1, BLOCK_VALUES // (len(NODES) * int(total.max())))
-        return (np.sort(order[start : start + size]) for start in range(0, len(order), size))
+        """Yield blocks of rows that need many nodes in similar panels."""
+        if isinstance(self.base, Counts):
+            yield from (rows for rows, _, _ in self.base.masses())
+            return
+        many = np.sum(self._counts > FEW_PANELS, axis=1)
+        for number in np.unique(many):
+            rows = np.flatnonzero(many == number)
+            size = max(1, BLOCK_VALUES // (len(NODES) * int(self._divisions(rows).sum())))
+            yield from (rows[start : start + size] for start in range(0, len(rows), size))
+
+    def _divisions(self, rows: Indices) -> Indices:
+        """Return into how many parts each panel of some rows is divided, (panels,)."""
+        counts = self._counts[rows]
+        return np.asarray(np.where(counts <= MOST_PANELS, counts, 1).max(axis=0))
 
     @cached_property
     def _counts(self) -> Indices:
@@ -316,63 +372,52 @@ class Noisy(Derived, Continuous):
         high = np.where(right < len(SCORES) - 1, edges[rows, right] - margin, np.inf)
         return low, high
 
-    def _sum(
-        self,
-        y: Values,
-        of: Callable[[Values], Values],
-        smooth: Callable[[Any, Values], Values],
-        outside: tuple[float, float] | None = None,
-    ) -> Values:
-        """Return the mean of a function of (y - v) / noise over v; in smooth tails that of another, over the noise.
-
-        The function may be constant far outside of 0. Rows in which y is NaN are not computed.
-        """
-        low, high = self._resolved
-        near = (y > low) & (y < high)
-        found = np.zeros(len(self))
-        for rows, values, mass in self._blocks():
-            inner = near[rows]
-            some = rows[inner]
-            if len(some):
-                own = values if len(values) == 1 or inner.all() else values[inner]
-                shared = mass[:1] if mass.strides[0] == 0 else mass[inner]
-                found[some] = _mean_over(own, shared, y[some, None], self.noise[some, None], of, outside)
-        far = np.flatnonzero((y <= low) | (y >= high))
-        if len(far):
-            part, noise = self.base.take(far), self.noise[far]
-            found[far] = sum(
-                weight * smooth(part, y[far] - noise * node)
-                for node, weight in zip(HERMITE, HERMITE_WEIGHTS, strict=True)
-            )
+    def _summed(self, name: str, row: Indices, y: Values) -> Values:
+        """Return one of the functions of a table by sums, at neighboring values of some rows, (w, k)."""
+        low, high = (limit[row, None] for limit in self._resolved)
+        far = (y <= low) | (y >= high)
+        found = np.empty(y.shape)
+        if len(inner := np.flatnonzero(~far.all(axis=1))):
+            found[inner] = self._over_values(name, row[inner], y[inner])
+        if far.any():
+            found[far] = self._over_noise(name, row[np.nonzero(far)[0]], y[far])
         return found
 
-    def _summed(self, name: str, y: Values) -> Values:
-        """Return one of the functions of a table by sums."""
-        match name:
-            case "cdf":
-                return self._sum(y, sc.ndtr, lambda part, at: part.cdf(at), (0.0, 1.0))
-            case "above":
-                return self._sum(y, lambda z: sc.ndtr(-z), lambda part, at: part.above(at), (1.0, 0.0))
-        low, high = self._resolved
-        near = (y > low) & (y < high)
-        if name == "density":
-            density = self._sum(
-                y,
-                lambda z: np.exp(-(z**2) / 2),
-                lambda part, at: np.exp(part.log_prob(at)) * np.sqrt(2 * np.pi),
-                (0.0, 0.0),
-            )
-            return np.asarray(density / (np.where(near, self.noise, 1.0) * np.sqrt(2 * np.pi)))
-        distance = self._sum(y, lambda z: mean_distance(z, np.ones(1)), lambda part, at: part.crps(at))
-        return np.where(near, self.noise * distance, distance if near.all() else distance + self._base_spread)
+    def _over_values(self, name: str, row: Indices, y: Values) -> Values:
+        """Return means over the values without noise, (w, k)."""
+        owner, place = (each[row] for each in self._places)
+        order, found = np.argsort(owner, kind="stable"), np.empty(y.shape)
+        stops = np.cumsum(np.bincount(owner))
+        for nodes, start, stop in zip(self._nodes(), [0, *stops[:-1]], stops, strict=False):
+            if len(some := order[start:stop]):
+                found[some] = _sums_around(name, nodes, place[some], y[some], self.noise[row[some]])
+        unit = {"density": 1 / self.noise[row, None], "distance": self.noise[row, None]}
+        return np.asarray(found * unit.get(name, 1.0))
 
-    def _at(self, name: str, y: Values) -> Values:
-        """Return one of the functions of a table; by sums where that does not have it."""
+    def _over_noise(self, name: str, row: Indices, y: Values) -> Values:
+        """Return means over the noise, (w,), for tails that are smooth at its scale."""
+        found, size = np.empty(len(y)), CHUNK // len(HERMITE)
+        for some in (slice(start, start + size) for start in range(0, len(y), size)):
+            part = self.base.take(np.repeat(row[some], len(HERMITE)))
+            at = (y[some, None] - self.noise[row[some], None] * HERMITE).ravel()
+            match name:
+                case "density":
+                    values = np.exp(part.log_prob(at))
+                case "distance":
+                    values = part.crps(at) + np.repeat(self._base_spread[row[some]], len(HERMITE))
+                case _:
+                    values = getattr(part, name)(at)
+            found[some] = values.reshape(-1, len(HERMITE)) @ HERMITE_WEIGHTS
+        return found
+
+    def _at(self, name: str, y: Values, row: Indices | None = None) -> Values:
+        """Return one of the functions of a table at values of some rows, (w,); by sums where that does not have it."""
+        row = np.arange(len(self)) if row is None else row
         if self._table is None:
-            return self._summed(name, y)
-        found = self._table.at(name, y)
-        if (missing := np.isnan(found)).any():
-            found[missing] = self._summed(name, np.where(missing, y, np.nan))[missing]
+            return self._summed(name, row, y[:, None])[:, 0]
+        found = self._table.at(name, row, y)
+        if len(missing := np.flatnonzero(np.isnan(found))):
+            found[missing] = self._summed(name, row[missing], y[missing, None])[:, 0]
         return found
 
     def take(self, rows: Indices | slice) -> Self:
@@ -401,31 +446,15 @@ class Noisy(Derived, Continuous):
         if self._panels is None:
             return None
         edges = self.edges()[:, self._panels]
-        of_edges = {name: special.columns(partial(self._summed, name), edges) for name in ("cdf", "above", "distance")}
-        table = special.DistributionTable.fit(edges, self._densities, of_edges, self.noise, MAX_CACHED_VALUES)
+        row = np.repeat(np.arange(len(self)), edges.shape[1])
+        of_edges = {
+            name: self._summed(name, row, edges.reshape(-1, 1)).reshape(edges.shape)
+            for name in ("cdf", "above", "distance")
+        }
+        table = special.DistributionTable.fit(
+            edges, partial(self._summed, "density"), of_edges, self.noise, MAX_CACHED_VALUES
+        )
         return table if table is not None and np.mean(table.parts > 0) > MIDDLE else None
-
-    def _densities(self, row: Indices, y: Values) -> Values:
-        """Return densities at neighboring values of some rows, (w, k)."""
-        low, high = (limit[row, None] for limit in self._resolved)
-        noise, found = self.noise[row, None], np.full(y.shape, np.nan)
-        for rows, values, mass in self._blocks():
-            place = np.full(len(self), -1)
-            place[rows] = np.arange(len(rows))
-            here = np.flatnonzero(place[row] >= 0)
-            for some in np.array_split(here, 1 + len(here) * values.shape[1] // CHUNK):
-                at = place[row[some]]
-                around = values[at % len(values)], mass[at]
-                found[some] = _densities_around(*around, y[some], noise[some])
-        far = (y <= low) | (y >= high)
-        if far.any():
-            which = np.flatnonzero(far.any(axis=1))
-            part = self.base.take(np.repeat(row[which], y.shape[1]))
-            near = y[which].reshape(-1), np.repeat(noise[which], y.shape[1])
-            nodes = zip(HERMITE, HERMITE_WEIGHTS, strict=True)
-            smooth = sum(weight * np.exp(part.log_prob(near[0] - near[1] * node)) for node, weight in nodes)
-            found[far] = np.reshape(smooth, (len(which), -1))[far[which]]
-        return found
 
     def cdf(self, y: Values) -> Values:
         return np.clip(self._at("cdf", y), 0, 1)
@@ -444,18 +473,23 @@ class Noisy(Derived, Continuous):
         margin = 2 * REACH * self.noise
         low, high = edges[:, 0] - margin, edges[:, -1] + margin
         upper = p > MIDDLE
-        x = np.stack([np.interp(float(sc.ndtri(p)), SCORES, row) for row in edges])
+        panel, share = divmod(np.clip((float(sc.ndtri(p)) + REACH) / (SCORES[1] - SCORES[0]), 0, len(SCORES) - 1), 1)
+        x = edges[:, int(panel)] * (1 - share) + edges[:, min(int(panel) + 1, len(SCORES) - 1)] * share
         fine = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(edges).max(axis=1), self.noise)
+        rows = np.arange(len(self))
         for _ in range(MAX_STEPS):
-            excess = (1 - p) - self.above(x) if upper else self.cdf(x) - p
-            low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
+            at = x[rows]
+            excess = (1 - p) - self._at("above", at, rows) if upper else self._at("cdf", at, rows) - p
+            low[rows], high[rows] = np.where(excess < 0, at, low[rows]), np.where(excess < 0, high[rows], at)
             with np.errstate(divide="ignore", invalid="ignore"):
-                guess = x - excess / np.exp(self.log_prob(x))
-            found = np.abs(guess - x) <= fine
-            x = np.where(found | ((guess > low) & (guess < high)), guess, (low + high) / 2)
-            if (found | (high - low <= fine)).all():
+                guess = at - excess / self._at("density", at, rows)
+            found = np.abs(guess - at) <= fine[rows]
+            inside = (guess > low[rows]) & (guess < high[rows])
+            x[rows] = np.where(found | inside, guess, (low[rows] + high[rows]) / 2)
+            rows = rows[~found & (high[rows] - low[rows] > fine[rows])]
+            if not len(rows):
                 break
-        return x
+        return np.asarray(x)
 
     def sample(self, rng: Random, size: int) -> Values:
         return np.asarray(self.base.sample(rng, size) + self.noise[:, None] * rng.standard_normal((len(self), size)))
@@ -468,12 +502,12 @@ class Noisy(Derived, Continuous):
         """E|Y - Y'| / 2 for independent Y and Y', (n,)."""
         if isinstance(self.base, Counts):
             noise = np.sqrt(2) * self.noise[:, None]
-            return self._each(lambda rows, values, mass: _mean_distances(values, mass, noise[rows])) / 2
-        return _half_mean_difference(self)
+            return self._each(lambda rows, _, mass: _half_mean_distance(mass, noise[rows]))
+        return _half_mean_difference(self.edges(), lambda row, y: self._at("cdf", y, row))
 
     @cached_property
     def _base_spread(self) -> Values:
-        return _half_mean_difference(self.base)
+        return _half_mean_difference(self.base.edges(), lambda row, y: self.base.take(row).cdf(y))
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
         if (self.noise != self.noise[0]).any():

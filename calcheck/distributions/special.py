@@ -276,7 +276,7 @@ class DistributionTable:
             now, row, panel, step = waiting[good], row[good], panel[good], step[good]
             places = np.arange(count)[:, None] + (1 + CHEBYSHEV) / 2
             y = edges[row, panel, None, None] + step[:, None, None] * places
-            values = density(row, y.reshape(len(row), -1)).reshape(y.shape)
+            values = density(np.repeat(row, count), y.reshape(-1, len(CHEBYSHEV))).reshape(y.shape)
             series = values @ TO_SERIES
             accurate = np.abs(series[..., -2:]).sum(axis=2) <= SERIES_ERROR * values.min(axis=2)
             accurate = accurate.all(axis=1) & (values > 0).all(axis=(1, 2))
@@ -305,10 +305,9 @@ class DistributionTable:
         """Return the table of the selected rows."""
         return replace(self, edges=self.edges[rows], parts=self.parts[rows], first=self.first[rows])
 
-    def at(self, name: str, y: Values) -> Values:
-        """Return a function of the distributions at y, (n,); NaN where it is not in the table."""
-        panel = np.sum(self.edges <= y[:, None], axis=1) - 1
-        rows, found = np.arange(len(y)), np.full(len(y), np.nan)
+    def at(self, name: str, rows: Indices, y: Values) -> Values:
+        """Return a function of the distributions of some rows at y, (w,); NaN where it is not in the table."""
+        panel = np.sum(self.edges[rows] <= y[:, None], axis=1) - 1
         inside = (panel >= 0) & (panel < self.parts.shape[1])
         panel = np.where(inside, panel, 0)
         parts = self.parts[rows, panel]

@@ -13,7 +13,7 @@ from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
 from calcheck.distributions.base import Predictive, Repeated
 from calcheck.distributions.continuous import Cauchy, Laplace, StudentT
 from calcheck.distributions.count_families import Poisson
-from calcheck.distributions.mixture import Mixture, Noisy
+from calcheck.distributions.mixture import Mixture, Noisy, mean_distance
 from calcheck.distributions.noise_clip_rounding import Clipped, Observation, Rounded, round_to
 from calcheck.distributions.positive import Gamma, LogNormal
 from calcheck.errors import DataError, ValuesError
@@ -118,6 +118,16 @@ def test_noisy_distributions_agree_with_integrals(name, share):
         assert_allclose(noisy.above(one(y)), float(1 - below), rtol=1e-9, atol=1e-9)
     for level in (0.001, 0.3, 0.95):
         assert_allclose(noisy.cdf(noisy.quantile(level)), level, rtol=1e-9)
+
+
+def test_sums_over_nodes_end_where_the_nodes_beyond_are_negligible():
+    """Where panels become too long for the noise, means over the noise take over, and have the same values."""
+    noisy = Noisy(StudentT(one(0.0), one(1.0), one(3.0)), one(0.5), "no")
+    high = noisy._resolved[1]
+    assert np.isfinite(high).all()
+    for name in ("cdf", "above", "log_prob", "crps"):
+        below, beyond = (getattr(noisy, name)(high * (1 + side * 1e-12)) for side in (-1, 1))
+        assert_allclose(below, beyond, rtol=1e-9)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05, *map(slow, (0.002, 0.5, 3.0))])
@@ -297,6 +307,10 @@ def test_counts_with_noise_and_clipped_counts_agree_with_sums():
     noisy = Noisy(counts, one(0.7))
     expected = sum(mass * mp.ncdf((5.3 - int(each)) / 0.7) for mass, each in zip(masses, k, strict=True))
     assert_allclose(noisy.cdf(one(5.3)), float(expected), rtol=1e-9)
+    differences = zip(np.convolve(masses, masses[::-1]), range(-79, 80), strict=True)
+    apart = sum(mass * mean_distance(one(d), one(0.7 * np.sqrt(2))) for mass, d in differences)
+    away = sum(mass * mean_distance(one(5.3 - each), one(0.7)) for mass, each in zip(masses, k, strict=True))
+    assert_allclose(noisy.crps(one(5.3)), away - apart / 2, rtol=1e-9)
     clipped, values = Clipped(counts, one(2), one(6)), np.clip(k, 2, 6)
     pairs = np.sum(masses[:, None] * masses * np.abs(values[:, None] - values)) / 2
     assert_allclose(clipped.crps(one(5)), masses @ np.abs(values - 5) - pairs, rtol=1e-9)
