@@ -113,7 +113,7 @@ class NystroemRidge:
         sums, landmarks = self._sums, self._landmarks
         count, n_lambda = len(landmarks.landmarks), sums.n * lambda_
         sizes = np.maximum(self._sizes, 0)
-        to_landmarks = self._nystroem.to_values(self._turned)
+        to_landmarks = self._nystroem.whitening @ self._turned
         coefficients = to_landmarks @ ((to_landmarks.T @ sums.outputs[:count]) / (sizes + n_lambda)[:, None])
         norms = np.concatenate([_norms(part, groups) for part in self._at(landmarks.evaluated, coefficients)])
         known = np.concatenate(list(self._at(landmarks.validation, coefficients)))  # (S, c)

@@ -123,7 +123,7 @@ class KernelRidge:
             factor = self.factor(self.n * lambda_)
             solution = factor.solve(rhs)
             if measure_dof:
-                dof = Dof(self.n - self.n * lambda_ * factor.trace_of_inverse(), 0.0)
+                dof = Dof(self.n - self.n * lambda_ * factor.trace_of_inverse, 0.0)
         elif measure_dof:
             solution, dof = self._solve_with_probes(rhs, lambda_)
         else:

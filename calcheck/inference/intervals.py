@@ -154,8 +154,7 @@ def abc(statistic: Statistic, confidence: float) -> Bca:
         lambda means: statistic.of_means(Means(means, statistic.n)),
         confidence,
     )
-    low, high, correction, acceleration = (float(each[0]) for each in found)
-    return Bca(low, high, correction, acceleration)
+    return Bca(*(float(each[0]) for each in found))
 
 
 @dataclass(frozen=True)
@@ -169,17 +168,18 @@ class Bca:
     acceleration: float  # The acceleration a, from the leave-one-out values
 
 
-def accelerations(leave_one_out: Values) -> Values:
+def acceleration(leave_one_out: Values) -> float:
     r"""Return the acceleration a: the rate at which the standard error changes with the estimate.
 
     .. math:: a = \frac{\sum_i (\bar\theta - \theta_i)^3}{6 (\sum_i (\bar\theta - \theta_i)^2)^{3/2}}
     """
-    away = leave_one_out.mean(axis=0) - leave_one_out
-    largest = np.abs(away).max(axis=0)
-    away = away / np.where(largest == 0, 1, largest)  # The cube neither overflows nor underflows
+    away = leave_one_out.mean() - leave_one_out
+    largest = np.abs(away).max()
+    if largest == 0:
+        return 0.0
+    away = away / largest  # The cube neither overflows nor underflows
     squares = away**2  # a power of 3 takes ten times as long
-    cubes, squares = np.sum(squares * away, axis=0), np.sum(squares, axis=0)
-    return np.asarray(cubes / (6 * np.where(largest == 0, 1, squares) ** 1.5))
+    return float(np.sum(squares * away) / (6 * np.sum(squares) ** 1.5))
 
 
 def effective_rows(leave_one_out: Values) -> float:
@@ -193,11 +193,6 @@ def effective_rows(leave_one_out: Values) -> float:
         return float(len(squared))
     squared = squared / largest
     return float(squared.sum() ** 2 / np.sum(squared**2))
-
-
-def acceleration(leave_one_out: Values) -> float:
-    """Return the acceleration of one estimate from its leave-one-out values, (n,); see :func:`accelerations`."""
-    return float(accelerations(leave_one_out))
 
 
 def clopper_pearson(successes: int, count: int, confidence: float) -> tuple[float, float]:
@@ -214,33 +209,15 @@ def clopper_pearson(successes: int, count: int, confidence: float) -> tuple[floa
 
 def bca(replicates: Values, estimate: float, acceleration: float, confidence: float) -> Bca:
     """Return the BCa interval: quantiles of the (b,) replicates at Phi(z0 + (z0 ± z) / (1 - a (z0 ± z)))."""
-    low, high, correction = bca_limits(replicates[:, None], np.array([estimate]), np.array([acceleration]), confidence)
-    return Bca(float(low[0]), float(high[0]), float(correction[0]), acceleration)
-
-
-def bca_limits(
-    replicates: Values, estimates: Values, accelerations: Values, confidence: float
-) -> tuple[Values, Values, Values]:
-    """Return the BCa limits and bias corrections z0 of k statistics, (k,) each, from replicates (b, k)."""
-    below = np.mean(replicates < estimates, axis=0) + np.mean(replicates == estimates, axis=0) / 2
-    corrections = normal_quantile(below)
-    z = float(normal_quantile((1 + confidence) / 2))
-    with np.errstate(invalid="ignore"):
-        shifted = corrections + np.array([[-z], [z]])
-        shrunk = 1 - accelerations * shifted
-        levels = normal_cdf(corrections + shifted / shrunk)
-    levels[:, ~(np.isfinite(corrections) & (shrunk > 0).all(axis=0))] = np.nan
-    low, high = _quantiles(np.sort(replicates, axis=0), levels)
-    return low, high, corrections
-
-
-def _quantiles(ordered: Values, levels: Values) -> Values:
-    """Return the quantiles of sorted columns (b, k) at levels (l, k) of each column; NaN where a level is NaN."""
-    place = np.nan_to_num(levels) * (len(ordered) - 1)
-    before = np.clip(np.floor(place).astype(np.intp), 0, len(ordered) - 1)
-    after = np.minimum(before + 1, len(ordered) - 1)
-    first, second = (np.take_along_axis(ordered, where, axis=0) for where in (before, after))
-    return np.where(np.isnan(levels), np.nan, first + (place - before) * (second - first))
+    below = np.mean(replicates < estimate) + np.mean(replicates == estimate) / 2
+    correction = float(normal_quantile(below))
+    shifted = correction + normal_quantile((1 + confidence) / 2) * np.array([-1, 1])
+    shrunk = 1 - acceleration * shifted if np.isfinite(correction) else np.zeros(2)
+    if not (shrunk > 0).all():
+        return Bca(np.nan, np.nan, correction, acceleration)
+    places = normal_cdf(correction + shifted / shrunk) * (len(replicates) - 1)
+    low, high = np.interp(places, np.arange(len(replicates)), np.sort(replicates)).tolist()
+    return Bca(low, high, correction, acceleration)
 
 
 def percentile(replicates: Values, confidence: float) -> tuple[float, float]:

@@ -166,16 +166,13 @@ def principal_components(x: Inputs, count: int) -> tuple[Values, Values]:
     return found.scores(x), found.shares
 
 
+@dataclass(frozen=True, eq=False)
 class Nystroem:
     """Nyström features z(x) = W^T k(c, x), M landmarks c, W W^T ~ K_cc^-1: z(x) . z(x') approximates k(x, x')."""
 
-    def __init__(
-        self,
-        kernel: Kernel,  # k
-        landmarks: Array,  # (M, d), landmark inputs
-        whitening: Array,  # (M, q), W
-    ) -> None:
-        self.kernel, self.landmarks, self.whitening = kernel, landmarks, whitening
+    kernel: Kernel  # k
+    landmarks: Array  # (M, d), landmark inputs
+    whitening: Array  # (M, q), W: the features are V W for kernel values V = k(x, c), and Z B is V (W B)
 
     @classmethod
     def from_cholesky(cls, kernel: Kernel, landmarks: Array, array: Backend) -> "Nystroem":
@@ -207,17 +204,9 @@ class Nystroem:
         """Return k(x, c) for (p, d) inputs, (p, M)."""
         return self.kernel.gram(x, self.landmarks)
 
-    def of_values(self, values: Array) -> Array:
-        """Return the features V W, (p, q), for kernel values V = k(x, c), (p, M)."""
-        return values @ self.whitening
-
-    def to_values(self, weights: Array) -> Array:
-        """Return W B, (M, c), for feature weights B, (q, c): V (W B) = Z B for kernel values V."""
-        return self.whitening @ weights
-
     def __call__(self, x: Array) -> Array:
         """Return z(x) for (p, d) inputs, (p, q)."""
-        return self.of_values(self.values(x))
+        return self.values(x) @ self.whitening
 
 
 class RowBlocks:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -59,7 +60,6 @@ class Cholesky:
                 " Pass a larger --lambda, --normalize l2, or --precision float64"
             ) from error
         progress("factorization", 1.0)
-        self._trace: float | None = None
 
     def solve(self, rhs: Array) -> Solution:
         """Return the solution for (n, c) right-hand sides."""
@@ -77,14 +77,9 @@ class Cholesky:
         half = _solve_triangular(self.factor, rhs, transposed=False)
         return _solve_triangular(self.factor, half, transposed=True)
 
+    @cached_property
     def trace_of_inverse(self) -> float:
-        """Return tr (K + n_lambda I)^-1 = |L^-1|_F^2, by blocks of columns on views of L, which copies would double."""
-        if self._trace is None:
-            self._trace = self._squared_norm_of_inverse() + (self._n - len(self.factor)) / self._shift
-        return self._trace
-
-    def _squared_norm_of_inverse(self) -> float:
-        """Return |L^-1|_F^2."""
+        """Trace of (K + n_lambda I)^-1, |L^-1|_F^2, by blocks of columns on views of L, which copies would double."""
         xp = namespace(self.factor)
         n, total = len(self.factor), 0.0
         for start in range(0, n, INVERSE_COLUMNS):
@@ -98,7 +93,7 @@ class Cholesky:
                 found = _solve_triangular(self.factor[rows, rows], rhs, transposed=False)
                 columns[low - start : rows.stop - start] = found
             total += float(xp.sum(columns * columns))
-        return total
+        return total + (self._n - n) / self._shift
 
 
 def _factorize(matrix: Array) -> Array:
@@ -223,16 +218,13 @@ def conjugate_gradients(
     return Solution(coefficients, iterations, search.preconditioner.rank if search.preconditioner else 0)
 
 
+@dataclass(eq=False)
 class Search:
     """Search directions, conjugate to the previous ones."""
 
-    def __init__(
-        self,
-        basis: Array,  # (n, c), Q of the first residual
-    ) -> None:
-        self.directions = basis  # (n, c), search directions D
-        self.preconditioner: Preconditioner | None = None  # P^-1 up to a constant factor
-        self._inner: Array = None  # Q^T P^-1 Q
+    directions: Array  # (n, c), search directions D: at first Q of the residual
+    preconditioner: Preconditioner | None = None  # P^-1 up to a constant factor
+    _inner: Array = None  # Q^T P^-1 Q
 
     def turn(self, basis: Array, turn: Array, preconditioner: Preconditioner | None) -> None:
         """Update the directions for the next residual basis Q (n, c); the last step left the residual Q T, T (c, c)."""

@@ -136,6 +136,7 @@ class Pairs(ABC):
     """The Gram matrix K of n inputs, or an approximation of it."""
 
     n: int
+    diagonal: Values  # K_ii, (n,)
     details: PairsDetails  # Method, its settings and its error
 
     @property
@@ -148,11 +149,6 @@ class Pairs(ABC):
             f" {self.details['error']:.1e}. Pass a larger --max-exact-rows to sum all pairs, or a smaller --gamma-x"
         )
         return [Message("low-rank-error", warning)]
-
-    @property
-    @abstractmethod
-    def diagonal(self) -> Values:
-        """K_ii, (n,)."""
 
     @abstractmethod
     def products(self, columns: Values) -> Values:
@@ -169,12 +165,8 @@ class ExactGram(Pairs):
     def __init__(self, kernel: Kernel, x: Values, run: Run, gram: Gram | None = None) -> None:
         self._array, self.n = run.backend(), len(x)
         self._gram = gram or Gram(kernel, self._array.asarray(x), memory=run.memory, progress=run.progress)
-        self._diagonal = self._array.to_numpy(kernel.diagonal(self._gram.x))
+        self.diagonal = self._array.to_numpy(kernel.diagonal(self._gram.x))
         self.details = {"method": "exact"}
-
-    @property
-    def diagonal(self) -> Values:
-        return self._diagonal
 
     def products(self, columns: Values) -> Values:
         return self._array.to_numpy(self._gram @ self._array.asarray(columns))
@@ -203,15 +195,11 @@ class LowRankGram(Pairs):
         self._features, self.n = features, len(x)
         self._array = backend(run.device, "float64")
         self._blocks = _row_blocks(features.values, features.rank, x, run)  # kernel values with the landmarks, (b, M)
-        squares = [self._array.xp.sum(features.of_values(block) ** 2, axis=1) for _, block in self._blocks]
-        self._diagonal = self._array.to_numpy(features.kernel.diagonal(self._array.asarray(x)))
-        self.residual = self._diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
+        squares = [self._array.xp.sum((block @ features.whitening) ** 2, axis=1) for _, block in self._blocks]
+        self.diagonal = self._array.to_numpy(features.kernel.diagonal(self._array.asarray(x)))
+        self.residual = self.diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
         self.rank = features.rank
         self.details = {"method": "low rank", "rank": features.rank}
-
-    @property
-    def diagonal(self) -> Values:
-        return self._diagonal
 
     def products(self, columns: Values) -> Values:
         return self.outer(self.inner(columns), columns)
@@ -220,7 +208,7 @@ class LowRankGram(Pairs):
         """Return Z^T Z, (M, M)."""
         inner: Array = 0.0
         for _, block in self._blocks:
-            features = self._features.of_values(block)
+            features = block @ self._features.whitening
             inner = inner + features.T @ features
         return self._array.to_numpy(inner)
 
@@ -229,7 +217,7 @@ class LowRankGram(Pairs):
         inner: Array = 0.0
         for rows, block in self._blocks:
             inner = inner + block.T @ self._array.asarray(columns[rows])
-        return self._array.to_numpy(self._features.of_values(inner.T).T)
+        return self._array.to_numpy((inner.T @ self._features.whitening).T)
 
     def outer(self, weights: Values, own: Values | None = None) -> Values:
         """Return Z W, (n, c), for weights W (M, c), plus the residual of each row times its values, (n, c)."""
@@ -240,7 +228,7 @@ class LowRankGram(Pairs):
 
     def outer_blocks(self, weights: Values) -> Iterator[tuple[slice, Values]]:
         """Yield slices of rows with Z W, (b, c)."""
-        columns = self._features.to_values(self._array.asarray(weights))
+        columns = self._features.whitening @ self._array.asarray(weights)
         return ((rows, self._array.to_numpy(block @ columns)) for rows, block in self._blocks)
 
     def totals(self, forms: list[QuadraticForm]) -> Values:
@@ -252,7 +240,7 @@ class LowRankGram(Pairs):
         for form in forms:
             u = next(inner)
             total = float(np.sum(u * (form.scale * u if form.w is None else next(inner))))
-            found.append(total + form.diagonal_total(self.residual) - float(form.c @ (self._diagonal - self.residual)))
+            found.append(total + form.diagonal_total(self.residual) - float(form.c @ (self.diagonal - self.residual)))
         return np.array(found)
 
 
@@ -594,14 +582,11 @@ class NystroemNorm:
         """Return the norm of the regression of outputs (n, q), with the contribution of each row."""
         fitted = self._pairs.outer_blocks(self._inverse @ self._pairs.inner(outputs))
         terms = [np.einsum("ij,ij->i", block, outputs[rows] - block) / self._shift for rows, block in fitted]
-        warnings = [] if self.details["relative_error"] <= VALUE_TOLERANCE else [self._missing()]
-        details: CmmdDetails = {"dof": self.dof, "solver": {"name": "nystroem", **self.details}}
-        return Norm(np.concatenate(terms), details, tuple(warnings))
-
-    def _missing(self) -> Message:
         text = (
             f"the low-rank kernel ({self.details['rank']:,} features of inputs) has a relative error of"
             f" {self.details['relative_error']:.1%} on {self.details['validation_rows']:,} validation rows."
             " Pass a larger --max-exact-rows or a larger --lambda"
         )
-        return Message("low-rank-error", text)
+        warnings = (Message("low-rank-error", text),) if self.details["relative_error"] > VALUE_TOLERANCE else ()
+        details: CmmdDetails = {"dof": self.dof, "solver": {"name": "nystroem", **self.details}}
+        return Norm(np.concatenate(terms), details, warnings)

@@ -84,7 +84,7 @@ def test_solvers_agree(device):
     assert_allclose(engine.to_numpy(direct.solve(rhs).coefficients), exact, rtol=0, atol=1e-12)
     assert_allclose(engine.to_numpy(iterative.coefficients), exact, rtol=0, atol=1e-12)
     inverse = np.linalg.inv(engine.to_numpy(gram.dense()) + 2 * np.eye(200))
-    assert_allclose(direct.trace_of_inverse(), np.trace(inverse), rtol=1e-10)
+    assert_allclose(direct.trace_of_inverse, np.trace(inverse), rtol=1e-10)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -105,7 +105,7 @@ def test_monomials_of_a_polynomial_kernel_solve_as_its_matrix_does(device, degre
     assert_allclose(engine.to_numpy(gram @ rhs), full @ right, rtol=0, atol=1e-12 * full.max())
     assert_allclose(engine.to_numpy(direct.solve(rhs).coefficients), inverse @ right, rtol=0, atol=1e-11)
     assert_allclose(engine.to_numpy(direct.fitted(rhs)), full @ inverse @ right, rtol=0, atol=1e-10)
-    assert_allclose(direct.trace_of_inverse(), np.trace(inverse), rtol=1e-9)
+    assert_allclose(direct.trace_of_inverse, np.trace(inverse), rtol=1e-9)
 
 
 def test_conjugate_gradients_handle_dependent_right_hand_sides():

@@ -110,7 +110,7 @@ def test_nystroem_features_are_the_same_kernel_by_cholesky_and_by_eigenvectors()
         assert_allclose(z @ z.T, expected, atol=1e-8)
         assert_allclose(z[:15] @ z[:15].T, kernel.gram(landmarks, landmarks), atol=1e-8)
         weights = np.ones((15, 2))
-        assert_allclose(found.values(x) @ found.to_values(weights), z @ weights, atol=1e-8)
+        assert_allclose(found.values(x) @ (found.whitening @ weights), z @ weights, atol=1e-8)
 
 
 def test_negligible_eigenvalues_of_landmarks_are_dropped_and_overflow_is_refused():
