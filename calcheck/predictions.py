@@ -508,13 +508,11 @@ def _tied(hashes: Words) -> Indices:
 
 def _others(rows: Predictions, chosen: Indices) -> list[AnyArray]:
     """Return further data of the chosen rows: inputs in memory, and ranks of columns and ids."""
-    columns = [*rows.columns.values(), *([] if rows.id is None else [rows.id])]
-    inputs = [] if rows.x is None or isinstance(rows.x, LazyInputs) else [rows.x[chosen]]
-    return [*inputs, *(_key_ranks(column[chosen]) for column in columns)]
-
-
-def _key_ranks(values: AnyArray) -> Indices:
-    return np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)[1]
+    found: list[AnyArray] = [] if rows.x is None or isinstance(rows.x, LazyInputs) else [rows.x[chosen]]
+    for values in (*rows.columns.values(), *([] if rows.id is None else [rows.id])):
+        column = values[chosen]
+        found.append(np.unique(column.astype(str) if column.dtype.kind == "O" else column, return_inverse=True)[1])
+    return found
 
 
 def with_input_columns(results: Mapping[str, AnyArray], rows: Predictions) -> dict[str, AnyArray]:

@@ -157,8 +157,8 @@ class ScoreParts(TypedDict, total=False):
     uncertainty: Annotated[float, "Score of the best constant prediction."]
 
 
-class MeanMiscalibrationDetails(Details, ScoreParts, total=False):
-    """Details of mean-miscalibration."""
+class MiscalibrationDetails(Details, ScoreParts, total=False):
+    """Details of mean-miscalibration and crps-miscalibration."""
 
 
 class LevelParts(ScoreParts):
@@ -167,14 +167,10 @@ class LevelParts(ScoreParts):
     level: Annotated[float, "Level of the quantiles."]
 
 
-class QuantileMiscalibrationDetails(Details, ScoreParts, total=False):
+class QuantileMiscalibrationDetails(MiscalibrationDetails, total=False):
     """Details of quantile-miscalibration."""
 
     by_level: Annotated[list[LevelParts], "Parts at each level."]
-
-
-class CrpsMiscalibrationDetails(Details, ScoreParts, total=False):
-    """Details of crps-miscalibration."""
 
 
 class TailParts(TypedDict, total=False):

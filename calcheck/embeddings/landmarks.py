@@ -17,7 +17,7 @@ from calcheck.embeddings.rbf import FeatureError
 from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import Message, NumericalError
 from calcheck.execution.run import Limits, RandomStream, Run, hash_key, reduce_batches
-from calcheck.kernels import LandmarkSampling
+from calcheck.kernels import SolverOptions
 from calcheck.kernels.bandwidths import OVERFLOW_MESSAGE
 from calcheck.kernels.kernel_functions import Kernel
 from calcheck.linalg.gram import first_sufficient, spanning_points
@@ -27,33 +27,10 @@ from calcheck.typing import Floats, Indices, Values
 REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
 REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %
 SQUARE_ARRAYS = 8  # Number of (M, M) arrays in memory for the system of M landmarks
-NARROW = 0.1  # Error, relative to the width of the null distribution, that cannot change the verdict
 BLOCK_ROWS = 4096  # Inputs per block
 ROUNDING = 1e-10  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
 LANDMARK_REFERENCE_ROWS = 256  # Inputs used to approximate leverage scores for landmarks
 VALIDATION_REFERENCE_ROWS = 1024  # Landmarks used to approximate leverage scores for validation inputs
-
-
-@dataclass(frozen=True)
-class LandmarkOptions:
-    """Number of landmarks, sampling and limits."""
-
-    count: int | None  # Number of landmarks M; None to increase it until the tolerance is met
-    by: LandmarkSampling  # "uniform" or "leverage"
-    tolerance: float  # Target relative error of the mean
-    max_flops: float  # Maximum multiply-adds of one pass over the rows
-
-    @classmethod
-    def from_metric(cls, chosen: Any) -> LandmarkOptions:
-        """Return the options from the fields of a metric."""
-        return cls(chosen.landmarks, chosen.landmark_sampling, chosen.landmark_error, chosen.max_flops)
-
-    def is_accurate(self, measured: nystroem.NystroemNorms) -> bool:
-        """Return whether the error of the mean is below the tolerance, or too small to change the verdict."""
-        error, value = measured.errors[0], measured.means[0]
-        null = measured.means[1:]
-        width = np.quantile(null, 0.95) - null.mean() if len(null) else 0.0
-        return bool(error <= self.tolerance * abs(value) or error <= NARROW * width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +39,7 @@ class NystroemEmbedding:
 
     settings: KernelSettings  # Kernels, normalization, features of targets
     source: Source  # The rows
-    options: LandmarkOptions  # Number and sampling of landmarks
+    options: SolverOptions  # Number and sampling of landmarks
     run: Run  # Device, precision, seed, progress, and number of replicates
     reason: str  # Why the Nyström approximation is used
     factorized: dict[float, NystroemFit] = field(default_factory=dict)
@@ -78,32 +55,34 @@ class NystroemEmbedding:
         rows = self.source.predictions()
         places = sample_rows(rows, self.run.limits.evaluated_rows, self.run)
         sample = rows.take(places)
-        features = nystroem.rbf_features(self.settings)
         pilot = sample.take(slice(self.run.limits.pilot_rows))
-        directions = nystroem.principal_directions(features, pilot.targets(), pilot.distributions().load())
-        outputs = nystroem.RegressionTargets(features, *directions, self.replicates, self.run.quiet())
-        x = self._scaled(sample)
+        outputs, x = self._outputs(pilot), self._scaled(sample)
 
-        def measured_on(landmarks: nystroem.Landmarks) -> tuple[nystroem.Landmarks, nystroem.NystroemNorms]:
+        def measured_on(inputs: Floats, n_validated: int) -> tuple[nystroem.Landmarks, nystroem.NystroemNorms]:
+            landmarks = self._landmarks(x, inputs, n_validated, lambda_, len(rows))
             return landmarks, self._measured(self.rows(), landmarks, outputs, lambda_)
 
         def fit(count: int) -> tuple[nystroem.Landmarks, nystroem.NystroemNorms]:
-            validated = self.run.limits.n_validation(len(rows), count)
-            return measured_on(
-                self._landmarks(x, self._landmark_inputs(x, count, lambda_), validated, lambda_, len(rows))
-            )
+            n_validated = self.run.limits.n_validation(len(rows), count)
+            return measured_on(self._landmark_inputs(x, count, lambda_), n_validated)
 
         if (spanning := self._spanning(rows)) is not None:  # nothing is left to validate
-            landmarks, measured = measured_on(self._landmarks(x, spanning, len(spanning), lambda_, len(rows)))
+            landmarks, measured = measured_on(spanning, len(spanning))
         else:
-            counts = self._counts(pilot, replace(outputs, replicates=0), lambda_, len(rows))
-            landmarks, measured = first_sufficient(map(fit, counts), lambda found: self.options.is_accurate(found[1]))
+            counts, tolerance = self._counts(pilot, outputs, lambda_, len(rows)), self.options.landmark_error
+            landmarks, measured = first_sufficient(map(fit, counts), lambda found: found[1].is_accurate(tolerance))
         found = NystroemFit(self, measured, landmarks, places, outputs.groups, self._bounds(pilot))
         self.factorized[lambda_] = found
         return found
 
     def _scaled(self, rows: Predictions) -> Floats:
         return self.settings.scaling.rounded(rows.inputs(), precision=self.run.precision)
+
+    def _outputs(self, pilot: Predictions) -> nystroem.RegressionTargets:
+        """Return the outputs along the principal directions of some rows."""
+        features = nystroem.rbf_features(self.settings)
+        directions = nystroem.principal_directions(features, pilot.targets(), pilot.distributions().load())
+        return nystroem.RegressionTargets(features, *directions, self.replicates, self.run.quiet())
 
     def _bounds(self, pilot: Predictions) -> FeatureError:
         """Return the residual of the output features on some rows."""
@@ -124,26 +103,17 @@ class NystroemEmbedding:
         rows = self.source.predictions()
         return InMemory(rows) if isinstance(rows.x, np.ndarray) else self.source
 
-    def selected(self, lambda_: float, n: int) -> tuple[tuple[Values, int], Floats, Floats]:
+    def selected(self, lambda_: float, n: int) -> tuple[Values, Floats, Floats]:
         """Return output directions, landmarks and validation inputs, by a source that is a sample of n rows."""
-        rows = self.source.predictions()
+        rows, count = self.source.predictions(), self.options.landmarks
         pilot = rows.take(slice(self.run.limits.pilot_rows))
         self._bounds(pilot)
-        features, x = nystroem.rbf_features(self.settings), self._scaled(rows)
-        directions = nystroem.principal_directions(features, pilot.targets(), pilot.distributions().load())
-        count = self.options.count
+        outputs, x = self._outputs(pilot), self._scaled(rows)
         if count is None:
-            outputs = nystroem.RegressionTargets(features, *directions, 0, self.run.quiet())
             count = self._pilot_count(pilot, outputs, lambda_, min(len(x), self._affordable(x.shape[1], n)))
-        return (
-            directions,
-            self._landmark_inputs(x, count, lambda_),
-            x[
-                np.sort(
-                    self.run.rng(RandomStream.RESIDUAL).permutation(len(x))[: self.run.limits.n_validation(n, count)]
-                )
-            ],
-        )
+        n_validated = self.run.limits.n_validation(n, count)
+        validated = np.sort(self.run.rng(RandomStream.RESIDUAL).permutation(len(x))[:n_validated])
+        return outputs.directions[:, : outputs.few], self._landmark_inputs(x, count, lambda_), x[validated]
 
     def _landmarks(self, x: Floats, landmarks: Floats, n_validated: int, lambda_: float, n: int) -> nystroem.Landmarks:
         """Return landmarks and validation inputs sampled from the evaluated inputs (E, d), a sample of n rows."""
@@ -152,16 +122,19 @@ class NystroemEmbedding:
 
     def _spanning(self, rows: Predictions) -> Floats | None:
         """Return landmarks that represent all inputs exactly, for an RBF kernel of one input; None if they are many."""
-        if self.options.count is not None or rows.width != 1 or not isinstance(rows.x, np.ndarray):
+        if self.options.landmarks is not None or rows.width != 1 or not isinstance(rows.x, np.ndarray):
             return None
         x = self._scaled(rows)
         found = spanning_points(self.settings.kernel, x)
         return None if found is None else found.astype(x.dtype)
 
     def _landmark_inputs(self, x: Floats, count: int, lambda_: float) -> Floats:
-        if self.options.by == "leverage":
-            return leverage_sample(self.settings.kernel, x, count, lambda_, self.run)
-        return x[:count]
+        """Return the first inputs, or those with the smallest exponential keys by leverage (Efraimidis 2006)."""
+        if self.options.landmark_sampling == "uniform":
+            return x[:count]
+        leverages = _residuals(self.settings.kernel, x, x[:LANDMARK_REFERENCE_ROWS], (lambda_,))[0]
+        keys = self.run.rng(RandomStream.LANDMARKS, 1).exponential(size=len(x))
+        return x[np.argsort(keys / np.maximum(leverages, np.finfo(float).tiny), kind="stable")[:count]]
 
     def _measured(
         self, source: Source, landmarks: nystroem.Landmarks, outputs: nystroem.RegressionTargets, lambda_: float
@@ -175,8 +148,8 @@ class NystroemEmbedding:
     def _counts(self, pilot: Predictions, outputs: nystroem.RegressionTargets, lambda_: float, n: int) -> Iterator[int]:
         """Yield increasing numbers of landmarks to try on all rows."""
         largest = min(n, self.run.limits.evaluated_rows)
-        if self.options.count is not None:
-            yield min(self.options.count, largest)
+        if self.options.landmarks is not None:
+            yield min(self.options.landmarks, largest)
             return
         affordable = self._affordable(pilot.inputs().shape[1], n)
         count = min(self.run.limits.min_landmarks, largest)
@@ -191,13 +164,14 @@ class NystroemEmbedding:
         self, pilot: Predictions, outputs: nystroem.RegressionTargets, lambda_: float, largest: int
     ) -> int:
         """Return the number of landmarks that meets the tolerance on a sample of the rows."""
-        x = self._scaled(pilot)
+        outputs, x = replace(outputs, replicates=0), self._scaled(pilot)
         limit = min(largest, len(x))
 
         def is_accurate(count: int) -> bool:
             validated = max(self.run.limits.validation_rows, count)
             landmarks = self._landmarks(x, self._landmark_inputs(x, count, lambda_), validated, lambda_, len(x))
-            return self.options.is_accurate(self._measured(InMemory(pilot), landmarks, outputs, lambda_))
+            measured = self._measured(InMemory(pilot), landmarks, outputs, lambda_)
+            return measured.is_accurate(self.options.landmark_error)
 
         doublings = (self.run.limits.min_landmarks << power for power in itertools.count())
         return min(largest, first_sufficient(doublings, lambda count: 2 * count > limit or is_accurate(count)))
@@ -275,13 +249,6 @@ def as_precise(rows: Predictions, run: Run) -> Run:
     return replace(run, precision="float32") if getattr(rows.x, "dtype", None) == np.float32 else run
 
 
-def leverage_sample(kernel: Kernel, x: Floats, count: int, lambda_: float, run: Run) -> Floats:
-    """Return (count, d) inputs by ridge leverage scores, by the smallest exponential keys (Efraimidis 2006)."""
-    scores = np.maximum(_residuals(kernel, x, x[:LANDMARK_REFERENCE_ROWS], (lambda_,))[0], np.finfo(float).tiny)
-    keys = run.rng(RandomStream.LANDMARKS, 1).exponential(size=len(x)) / scores
-    return x[np.argsort(keys, kind="stable")[:count]]
-
-
 def weighted_leverage_sample(
     kernel: Kernel, x: Floats, landmarks: Floats, size: int, lambda_: float, run: Run
 ) -> tuple[Indices, Values]:
@@ -336,7 +303,7 @@ def _inclusion_probabilities(sizes: Values, count: int) -> Values:
 
 
 def nystroem_details(
-    measured: nystroem.NystroemNorms, landmarks: nystroem.Landmarks, options: LandmarkOptions, run: Run, reason: str
+    measured: nystroem.NystroemNorms, landmarks: nystroem.Landmarks, options: SolverOptions, run: Run, reason: str
 ) -> dict[str, Any]:
     """Return dof and solver of a Nyström approximation."""
     n, d = landmarks.rows, landmarks.landmarks.shape[1]
@@ -348,9 +315,9 @@ def nystroem_details(
             "name": "nystroem",
             "reason": reason,
             "landmarks": count,
-            "landmark_sampling": options.by,
+            "landmark_sampling": options.landmark_sampling,
             "error": float(measured.errors[0]),
-            "landmark_error": options.tolerance,
+            "landmark_error": options.landmark_error,
             "bias_correction": float(measured.corrections[0]),
             "mean_rows": len(landmarks.evaluated),
             "validation_rows": len(landmarks.validation),
@@ -364,19 +331,19 @@ def nystroem_details(
 def nystroem_warnings(
     measured: nystroem.NystroemNorms,
     landmarks: nystroem.Landmarks,
-    options: LandmarkOptions,
+    options: SolverOptions,
     features: Sequence[Message],
 ) -> tuple[Message, ...]:
     """Return the warnings for a value computed with the Nyström approximation, after those about its features."""
     value, error, correction = (float(each[0]) for each in (measured.means, measured.errors, measured.corrections))
     share = f" ({100 * error / value:.2g} % of the value)" if value else ""
     message = f"approximation with {len(landmarks.landmarks):,} landmarks: the error may be {error:.2g}{share}"
-    if not options.is_accurate(measured):
+    if not measured.is_accurate(options.landmark_error):
         message += (
-            f", which is above --landmark-error {options.tolerance:g}. Pass more --landmarks, or a larger --max-flops"
-            " or --memory. The verdict is still valid"
+            f", which is above --landmark-error {options.landmark_error:g}. Pass more --landmarks, or a larger"
+            " --max-flops or --memory. The verdict is still valid"
         )
-    if correction > options.tolerance * value:
+    if correction > options.landmark_error * value:
         message += f". A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles"
     return (*few_dof(measured.dof), *features, Message("approximation", message))
 

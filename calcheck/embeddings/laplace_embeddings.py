@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -171,16 +172,13 @@ class ScalarEmbeddings(LaplaceEmbeddings):
         """Vectors with the inner products of the embeddings, (n, q)."""
 
 
+@dataclass(frozen=True, eq=False)
 class AtomEmbeddings(ScalarEmbeddings):
     """Embeddings of distributions, or of sums of them, with atoms at common points."""
 
-    def __init__(
-        self,
-        atoms: Values,  # (w,), points, increasing
-        masses: Values | csr_array,  # (n, w), P(Y_i = s_k)
-        gamma: float,  # Parameter of the kernel
-    ) -> None:
-        self._atoms, self._masses, self._gamma = atoms, masses, gamma
+    _atoms: Values  # (w,), points, increasing
+    _masses: Values | csr_array  # (n, w), P(Y_i = s_k)
+    _gamma: float  # Parameter of the kernel
 
     def _dense(self, rows: slice = slice(None)) -> Values:
         """Return the masses of some rows."""

@@ -44,6 +44,7 @@ STANDARD_ERRORS = 2.0  # Reported error: number of standard errors of means over
 VALIDATION_STANDARD_ERRORS = 2.0  # Reported error: number of standard errors of means over validation inputs
 EVALUATED_TOGETHER = 1 << 12  # Evaluated inputs per block
 CORRECTION_ERROR = 0.02  # Reported error: share of the mean absolute correction, if not all rows are validation rows
+NARROW = 0.1  # Error, relative to the width of the null distribution, that cannot change the verdict
 RANGE_SHARE = 0.3  # Reported error: share of the range between the lower and upper correction
 
 
@@ -84,6 +85,12 @@ class NystroemNorms:
     def means(self) -> Values:
         """Corrected mean norm of each regression, (g,)."""
         return np.asarray(self.values.mean(axis=0) + self.corrections)
+
+    def is_accurate(self, tolerance: float) -> bool:
+        """Return whether the relative error of the mean is below a tolerance, or too small to change the verdict."""
+        error, (value, *null) = self.errors[0], self.means
+        width = np.quantile(null, 0.95) - np.mean(null) if null else 0.0
+        return bool(error <= tolerance * abs(value) or error <= NARROW * width)
 
 
 class NystroemRidge:
@@ -292,14 +299,10 @@ class RowProducts:
     def __call__(self, batch: Predictions) -> RowSums:
         array = self.run.backend()
         landmarks = array.asarray(np.concatenate([self.landmarks, self.validation]))
-        sums: RowSums | None = None
-        for block in blocks_of(batch, self.run.limits.block_rows):
-            part = self._of_block(block, landmarks, array)
-            if sums is None:
-                sums = part
-            else:
-                sums.add(part)
-        assert sums is not None  # noqa: S101 - batches have rows
+        blocks = blocks_of(batch, self.run.limits.block_rows)
+        sums = self._of_block(next(blocks), landmarks, array)
+        for block in blocks:
+            sums.add(self._of_block(block, landmarks, array))
         return sums
 
     def _of_block(self, block: Predictions, landmarks: Array, array: Backend) -> RowSums:

@@ -14,6 +14,7 @@ from calcheck.embeddings.rbf import ROUNDING, OutputFeatures
 from calcheck.embeddings.target_kernels import KernelSettings, feature_warnings
 from calcheck.errors import Message
 from calcheck.execution.run import Run
+from calcheck.kernels import SolverOptions
 from calcheck.kernels.bandwidths import Scaling
 from calcheck.kernels.kernel_functions import Kernel
 from calcheck.predictions import InMemory, Predictions, concat
@@ -95,18 +96,16 @@ class StreamedLandmarks:
         settings: KernelSettings,
         sample: RowSampleSums,
         key: int,
-        options: landmark_rows.LandmarkOptions,
+        options: SolverOptions,
         lambda_: float,
         run: Run,
     ) -> "StreamedLandmarks":
         """Return the directions, landmarks and validation inputs for a sample of the rows."""
         run = landmark_rows.as_precise(sample.rows, run.for_worker())
         by = landmark_rows.NystroemEmbedding(settings, InMemory(sample.rows), options, run, REASON)
-        (directions, few), landmarks, validation = by.selected(lambda_, sample.n)
+        selected = by.selected(lambda_, sample.n)
         scaling, kernel, features = settings.scaling, settings.kernel, nystroem.rbf_features(settings)
-        return cls(
-            scaling, kernel, features, directions[:, :few], landmarks, validation, key, run.precision, settings.details
-        )
+        return cls(scaling, kernel, features, *selected, key, run.precision, settings.details)
 
     def fit(self, batch: Predictions, replicates: int, run: Run) -> tuple[nystroem.RowSums, RowSample]:
         """Return the sums over a batch of rows and its replicates, and a sample of the batch."""
@@ -161,7 +160,7 @@ class StreamedFit:
     residual: Values
     run: Run  # Device and precision
 
-    def details(self, options: landmark_rows.LandmarkOptions, quadrature: float) -> dict[str, Any]:
+    def details(self, options: SolverOptions, quadrature: float) -> dict[str, Any]:
         """Return the report details of the fit."""
         points, distributions = self.squared_norms[:, :2].max(axis=0)
         solver_details = landmark_rows.nystroem_details(self.measured, self.landmarks, options, self.run, REASON)
@@ -183,7 +182,7 @@ class StreamedFit:
             **solver_details,
         }
 
-    def warnings(self, options: landmark_rows.LandmarkOptions) -> tuple[Message, ...]:
+    def warnings(self, options: SolverOptions) -> tuple[Message, ...]:
         """Return the warnings for the value."""
         features = feature_warnings(self.by.features.rank, float(self.squared_norms[:, :2].max()))
         warnings = [*landmark_rows.nystroem_warnings(self.measured, self.landmarks, options, features)]

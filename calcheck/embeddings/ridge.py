@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from calcheck.kernels.kernel_functions import Kernel
 from calcheck.linalg import solvers
 from calcheck.linalg.gram import Gram, Nystroem, evaluate, first_sufficient, truncated_eigenbasis
 from calcheck.typing import Array, Floats, Values
+
+if TYPE_CHECKING:
+    from calcheck.embeddings.laplace_embeddings import ScalarEmbeddings
 
 RESIDUAL_ROWS = 256  # Maximum rows on which the residual is computed
 MAX_RESIDUAL = 1e-2  # Maximum relative residual; larger residuals are an error
@@ -414,21 +417,11 @@ class SmootherMatrix:
             return SmootherMatrix(self.along + weight * other.along)
         return SmootherMatrix(self.along, self.turn + weight * other.turn)
 
-    def squares(self, smoothed: "HasProducts") -> Values:
+    def squares(self, smoothed: "ScalarEmbeddings") -> Values:
         """Return the squared norms of the rows of A F, (m,), given the products of the rows of V F."""
         if self.turn is None:
             return smoothed.norms()
         return row_forms(self.turn, smoothed.products(), self.turn)
-
-
-class HasProducts(Protocol):
-    """Vectors whose products are known."""
-
-    def products(self) -> Values:
-        """Return the products of all pairs, (k, k)."""
-
-    def norms(self) -> Values:
-        """Return the squared norms, (k,)."""
 
 
 def row_forms(left: Values, form: Values, right: Values) -> Values:

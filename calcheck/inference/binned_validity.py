@@ -17,7 +17,6 @@ from calcheck.inference.bootstrap import RESAMPLES, Replicates, Statistic, check
 from calcheck.inference.intervals import (
     MIN_EFFECTIVE_ROWS,
     SMALL_ACCELERATION,
-    Bca,
     Moments,
     abc,
     abc_limits,
@@ -234,17 +233,14 @@ def _bin(
     left = statistic.leave_one_out()
     found, accel = BinInterval(rows, estimate, effective_rows(left)), acceleration(left)
     if run.resamples is None and len(share) >= MANY_ROWS and abs(accel) <= SMALL_ACCELERATION:
-        return _within(found, abc(statistic, run.confidence))
-    replicates = Replicates([statistic], run, number=FIRST_STREAM + place, stage=stage)
-    replicates.draw(run.resamples or RESAMPLES)
-    values, _, reason = check_replicates(replicates.values[0], estimate)
-    if reason:
-        return found
-    return _within(found, bca(values, estimate, accel, run.confidence))
-
-
-def _within(found: BinInterval, limits: Bca) -> BinInterval:
-    """Return a bin with limits; without, if they are undefined."""
+        limits = abc(statistic, run.confidence)
+    else:
+        replicates = Replicates([statistic], run, number=FIRST_STREAM + place, stage=stage)
+        replicates.draw(run.resamples or RESAMPLES)
+        values, _, reason = check_replicates(replicates.values[0], estimate)
+        if reason:
+            return found
+        limits = bca(values, estimate, accel, run.confidence)
     finite = np.isfinite([limits.low, limits.high]).all()
     return found._replace(low=limits.low, high=limits.high) if finite else found
 

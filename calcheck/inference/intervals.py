@@ -335,7 +335,7 @@ def _percentile_intervals(
     """Return the percentile intervals of metrics, which share their resamples unless these are multinomial counts."""
     run = confidence_run(run, clusters)
     statistics = {place: resampled_statistic(each.metric, each.rows, clusters) for place, each in found.items()}
-    alone = [[place] for place, each in statistics.items() if each.counts_classes]
+    alone = [[place] for place, each in statistics.items() if each.counted_groups is not None]
     shared = [place for place in statistics if [place] not in alone]
     inferred = {}
     for places in [*alone, *([shared] if shared else [])]:

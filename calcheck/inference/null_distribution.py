@@ -49,9 +49,7 @@ REPLICATES = 199  # Default number of replicates
 FEW_REPLICATES = 39  # Default for streaming and for distributions on disk; sufficient for a two-sided test at 5 %
 REPLICATES_OF_MANY = 59  # Default for very many rows
 MAX_REPLICATES = 9_999  # Maximum while a verdict is open; the standard error of p = 0.05 is then 0.002
-BLOCK_ROWS = (
-    1 << 15
-)  # Rows or draws of replicates whose metrics are computed together, which fit in the processor cache
+BLOCK_ROWS = 1 << 15  # Rows or draws of replicates whose metrics are computed together: they fit in the processor cache
 MAX_DRAWS = 50_000_000  # Maximum number of targets drawn for all replicates together
 COSTLY_TIMES = 4  # Maximum ratio of final to initial replicates, if each needs matrix products
 MULTIPLIERS = 9_999  # Number of draws; the standard error of p = 0.05 is 0.002
@@ -148,10 +146,7 @@ def batch_replicates(batch: Predictions, count: int, run: Run) -> Iterator[Predi
     yield from NullSimulator(batch, run, numbers=range(count), keys=batch_row_keys(batch, replicate_seed(run)))
 
 
-@cached
-def _cached_row_keys(rows: Predictions, seed: int) -> NDArray[np.uint64]:
-    """Return the keys of rows, cached per seed."""
-    return row_keys(rows, seed)
+_cached_row_keys = cached(row_keys)
 
 
 @cached

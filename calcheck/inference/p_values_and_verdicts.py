@@ -16,7 +16,6 @@ from calcheck.inference.metric_protocol import (
     HasNullStatistic,
     InferableMetric,
     IntervalInference,
-    NullDistribution,
     RowResults,
     implements,
 )
@@ -129,63 +128,53 @@ def adjusted_by_family(computed: Sequence[Computed]) -> list[float | None]:
             families.setdefault("" if each.shares_replicates else each.metric.info.name, []).append(place)
     found: list[float | None] = [None] * len(computed)
     for places in families.values():
-        for place, p in zip(places, _step_down([computed[place] for place in places]), strict=True):
+        statistics = extremes(
+            [tested for place in places if (tested := _statistics(computed[place]))], undefined=np.inf
+        )
+        for place, p in zip(places, step_down_p_values(statistics), strict=True):
             found[place] = min(1.0, len(families) * float(p))
     return found
 
 
-def _step_down(computed: Sequence[Computed]) -> Values:
-    """Return adjusted p-values, by the replicates that all metrics have: the first ones."""
-    tested = [
-        (np.append(each.compared_value, each.null.values), each.metric.alternative)
-        for each in computed
-        if each.null is not None
-    ]
-    fewest = min(len(values) for values, _ in tested)
-    statistics = np.stack([values[:fewest] for values, _ in tested])
-    relative = relative_to_limits(statistics, [alternative for _, alternative in tested])
-    return step_down_p_values(np.where(np.isnan(relative), np.inf, relative))  # undefined: the most extreme
+class Compared(NamedTuple):
+    """The statistic of a metric for the data and for replicates."""
+
+    own: float
+    values: Values  # (R,)
+    alternative: Alternative
 
 
-class CommonStatistics(NamedTuple):
-    """Statistics of K metrics on the same data sets."""
-
-    places: tuple[int, ...]  # The places of the metrics among all that were computed, K of them
-    metrics: tuple[str, ...]
-    alternatives: tuple[Alternative, ...]  # Their alternative hypotheses
-    values: Values  # (K, 1 + R), statistics of the data, then of R replicates
+def _statistics(computed: Computed) -> Compared | None:
+    """Return the statistics of a metric; None without a null distribution."""
+    null = computed.null
+    return null and Compared(computed.compared_value, null.values, computed.metric.alternative)
 
 
-def common_statistics(computed: Sequence[Computed]) -> CommonStatistics | None:
-    """Return the statistics of metrics with p-values from replicates that all of them have; None for fewer than two."""
-    judged = [
-        (place, each, each.null.values)
-        for place, each in enumerate(computed)
-        if each.null is not None and _is_judged(each, each.null)
-    ]
-    if len(judged) < 2:  # noqa: PLR2004 - a pair
-        return None
-    count = min(len(values) for *_, values in judged)
-    return CommonStatistics(
-        tuple(place for place, *_ in judged),
-        tuple(each.metric.info.name for _, each, _ in judged),
-        tuple(each.metric.alternative for _, each, _ in judged),
-        np.array([np.append(each.compared_value, values[:count]) for _, each, values in judged]),
-    )
+def judged_statistics(computed: Computed) -> Compared | None:
+    """Return the statistics of a metric whose verdict is based on replicates that other metrics have too, or None."""
+    known = computed.null is not None and not computed.null.no_verdict and has_p_value(computed.compared_value)
+    return _statistics(computed) if known and computed.basis.kind == "p" and computed.shares_replicates else None
 
 
-def _is_judged(computed: Computed, null: NullDistribution) -> bool:
-    """Return whether the verdict is based on replicates that other metrics have too."""
-    known = has_p_value(computed.compared_value) and not null.no_verdict
-    return known and computed.basis.kind == "p" and computed.shares_replicates
+def common_statistics(tested: Sequence[Compared]) -> Values:
+    """Return the statistics of K metrics, (K, 1 + R): of the data, then of the first replicates, which all have."""
+    count = min(len(each.values) for each in tested)
+    return np.array([np.append(each.own, each.values[:count]) for each in tested])
+
+
+def extremes(tested: Sequence[Compared], undefined: float = 0.0) -> Values:
+    """Return the distances :func:`relative_to_limits`, (K, 1 + R); by default undefined statistics are no evidence."""
+    relative = relative_to_limits(common_statistics(tested), [each.alternative for each in tested])
+    return np.where(np.isnan(relative), undefined, relative)
 
 
 def overall_verdict(computed: Sequence[Computed], confidence: float, *, judged: bool = True) -> Overall | None:
     """Return the verdict on the largest of the :func:`extremes`; None for fewer than two metrics with replicates."""
-    found = common_statistics(computed)
-    if found is None:
+    known = [(each.metric.info.name, tested) for each in computed if (tested := judged_statistics(each))]
+    if len(known) < 2:  # noqa: PLR2004 - a pair
         return None
-    statistics = extremes(found)
+    metrics, tested = zip(*known, strict=True)
+    statistics = extremes(tested)
     p, replicates = float(step_down_p_values(statistics).min()), statistics.shape[1] - 1
     decided: Verdict = "fail" if rejects(p, confidence) else "pass"
     return Overall(
@@ -193,49 +182,35 @@ def overall_verdict(computed: Sequence[Computed], confidence: float, *, judged: 
         p_value=p,
         method="maximum relative to limits",
         replicates=replicates,
-        metrics=found.metrics,
-        leading=found.metrics[int(np.argmax(statistics[:, 0]))],
+        metrics=metrics,
+        leading=metrics[int(np.argmax(statistics[:, 0]))],
     )
 
 
 def adjusted_p_values(computed: Sequence[Computed]) -> list[float | None]:
     """Return the adjusted p-value of each metric (:func:`step_down_p_values`); None without common replicates."""
+    known = {place: tested for place, each in enumerate(computed) if (tested := judged_statistics(each))}
     adjusted: list[float | None] = [None] * len(computed)
-    found = common_statistics(computed)
-    if found is not None:
-        for place, p in zip(found.places, step_down_p_values(extremes(found)), strict=True):
+    if len(known) > 1:
+        for place, p in zip(known, step_down_p_values(extremes([*known.values()])), strict=True):
             adjusted[place] = float(p)
     return adjusted
 
 
 def topic_p_values(topics: Mapping[KeyT, Sequence[Computed]]) -> dict[KeyT, float]:
     """Return the adjusted p-value of each topic with replicates, which is as extreme as its most extreme metric."""
-    judged = {
-        key: [
-            (each.compared_value, each.null.values, each.metric.alternative)
-            for each in found
-            if each.null is not None and len(each.null.values) and _is_judged(each, each.null)
-        ]
-        for key, found in topics.items()
+    known = {key: [*filter(None, map(judged_statistics, found))] for key, found in topics.items()}
+    known = {
+        key: simulated for key, found in known.items() if (simulated := [each for each in found if len(each.values)])
     }
-    judged = {key: found for key, found in judged.items() if found}
-    if not judged:
+    if not known:
         return {}
-    count = min(len(values) for found in judged.values() for _, values, _ in found)
-    lines = []
-    for found in judged.values():
-        statistics = np.array([np.append(own, values[:count]) for own, values, _ in found])
-        relative = relative_to_limits(statistics, [alternative for *_, alternative in found])
-        lines.append(np.where(np.isnan(relative), 0.0, relative).max(axis=0))
-    distances = relative_to_limits(np.array(lines), ["greater"] * len(lines))
-    p_values = step_down_p_values(np.where(np.isnan(distances), 0.0, distances))
-    return dict(zip(judged, p_values.tolist(), strict=True))
-
-
-def extremes(found: CommonStatistics) -> Values:
-    """Return the distances :func:`.relative_to_limits`, (K, 1 + R); undefined statistics are no evidence."""
-    relative = relative_to_limits(found.values, found.alternatives)
-    return np.where(np.isnan(relative), 0.0, relative)
+    count = min(len(each.values) for found in known.values() for each in found)
+    lines = [
+        extremes([each._replace(values=each.values[:count]) for each in found]).max(axis=0) for found in known.values()
+    ]
+    p_values = step_down_p_values(extremes([Compared(line[0], line[1:], "greater") for line in lines]))
+    return dict(zip(known, p_values.tolist(), strict=True))
 
 
 def zeta(estimate: float, reference: float, low: float, high: float) -> float:

@@ -172,9 +172,6 @@ class StandardizedBias(MeanMetric):
     def compute(self, rows: Predictions) -> RowResults:
         return RowResults(_standardized(rows), reference=0.0)
 
-    def value(self, means: Means) -> Values:
-        return means["z"]
-
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by Student's t, and its test."""
         if rows.n == 1:

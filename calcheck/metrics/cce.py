@@ -410,8 +410,7 @@ class CceNystroem:
     def from_source(cls, options: Cce, settings: KernelSettings, source: Source, reason: str, run: Run) -> CceNystroem:
         """Return the fit to a source; ``reason`` states why the solver is not exact."""
         run = landmarks.as_precise(source.predictions(), run)
-        chosen = landmarks.LandmarkOptions.from_metric(options)
-        return cls(options, settings, landmarks.NystroemEmbedding(settings, source, chosen, run, reason))
+        return cls(options, settings, landmarks.NystroemEmbedding(settings, source, options, run, reason))
 
     def refit(self, options: Cce, settings: KernelSettings, source: Source) -> CceNystroem:
         """Return the fit with other options and distributions, and with the same landmarks."""

@@ -74,7 +74,7 @@ class Coverage(LevelOption, MeanMetric):
     def compute(self, rows: Predictions) -> RowResults:
         level = self.level_of(rows.predictive)
         found = coverage.inside(rows, level)
-        expected = zscores.interval_mass(rows, level)
+        expected = zscores.interval_mass(rows.distributions(), level)
         columns = {**found, "expected": expected}
         at_limits = coverage.shares_at_limits(found)
         warnings = [AT_QUANTILES] if at_limits else []
@@ -112,7 +112,7 @@ class Coverage(LevelOption, MeanMetric):
             {
                 "level": other,
                 "coverage": float(each["covered"].mean()),
-                "expected": float(zscores.interval_mass(rows, other).mean()),
+                "expected": float(zscores.interval_mass(predictive, other).mean()),
                 **coverage.shares_at_limits(each),
             }
             for other, each in found.items()
@@ -238,7 +238,7 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
         level = self.level_of(rows.predictive)
         return {
             **{name: groups.MeanTerm(values, bins) for name, values in coverage.inside(rows, level).items()},
-            "expected": groups.MeanTerm(zscores.interval_mass(rows, level), bins),
+            "expected": groups.MeanTerm(zscores.interval_mass(rows.distributions(), level), bins),
             "rows": groups.MeanTerm(groups=bins),
         }
 

@@ -12,12 +12,7 @@ from calcheck.inference.metric_protocol import CurveData, RowResults
 from calcheck.metrics._lazy import curves, np, scores, zscores
 from calcheck.metrics.base import LevelsOption, UnfittedMetric
 from calcheck.options import option
-from calcheck.result_details import (
-    CrpsMiscalibrationDetails,
-    MeanMiscalibrationDetails,
-    QuantileMiscalibrationDetails,
-    ScoreParts,
-)
+from calcheck.result_details import MiscalibrationDetails, QuantileMiscalibrationDetails, ScoreParts
 
 if TYPE_CHECKING:
     from calcheck.metrics._lazy import Curve, Means, Predictions, Predictive, Values
@@ -135,7 +130,7 @@ class MeanMiscalibration(MiscalibrationMetric):
         unit="y^2",
         above="conditional-bias",
         uses="point",
-        details=MeanMiscalibrationDetails,
+        details=MiscalibrationDetails,
         exempt_laws={"spread": "depends on the mean only"},
     )
 
@@ -235,7 +230,7 @@ class CrpsMiscalibration(MiscalibrationMetric):
     info: ClassVar[MetricInfo] = replace(
         MISCALIBRATION,
         name="crps-miscalibration",
-        details=CrpsMiscalibrationDetails,
+        details=MiscalibrationDetails,
     )
 
     def scores(self, rows: Predictions) -> Scores:

@@ -61,17 +61,23 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         return () if self.along is None or self.along in KEYWORDS else (self.along,)
 
     def with_defaults(self, rows: Predictions) -> LocalErrorMetric:
-        """Return the metric along inputs if there are any, else along the predicted standard deviation."""
-        return self if self.along is not None else replace(self, along="std" if rows.x is None else "inputs")
+        return replace(self, along=self._direction(rows))
+
+    def _direction(self, rows: Predictions) -> str:
+        """Return what the error may vary along: by default inputs if there are any, else the standard deviation."""
+        return self.along if self.along is not None else "std" if rows.x is None else "inputs"
+
+    def _resolution(self, rows: Predictions) -> float:
+        return local_error.resolution(rows.distributions(), self.degree)
 
     def interpolates(self, levels: Values) -> bool:  # noqa: ARG002 - the PIT lies between stated levels
         return False
 
     def fit(self, source: Source, run: Run) -> LocalRegression:
         rows = source.predictions()
-        if local_error.resolution(rows.distributions(), self.degree) <= 0:
+        if self._resolution(rows) <= 0:
             raise DataError("one draw per row shows no uncertainty: two are needed")
-        return local_error.local_regression(rows, self.with_defaults(rows).along or "std", run.quiet())
+        return local_error.local_regression(rows, self._direction(rows), run.quiet())
 
     def refit(self, fit: LocalRegression, source: Source, run: Run) -> LocalRegression:  # noqa: ARG002 - inputs are the same
         """Return the fit: it does not depend on targets."""
@@ -86,10 +92,8 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         null = fit.null_bounds(found.outputs, rows, run)
         reach = max(fit.critical_value(run.confidence) * error, float(np.quantile(null, run.confidence)))
         details: LocalErrorDetails = {
-            "along": self.with_defaults(rows).along or "",
-            "mean": float(
-                self.local_error(np.array(found.mean / local_error.resolution(rows.distributions(), self.degree)))
-            ),
+            "along": self._direction(rows),
+            "mean": float(self.local_error(np.array(found.mean / self._resolution(rows)))),
             "standard_error": error,
             "rows": len(found.influences),
             "regularizer": LAMBDAS[found.place],
@@ -109,10 +113,7 @@ class LocalErrorMetric(Metric["LocalRegression"]):
     def _estimate(self, fit: LocalRegression, rows: Predictions) -> _Estimate:
         """Return the local errors of rows, and their influences on the value."""
         rows = fit.take(rows)
-        outputs, known = (
-            pit.mean_component(*pit.stated_pit(rows), self.degree),
-            local_error.resolution(rows.distributions(), self.degree),
-        )
+        outputs, known = pit.mean_component(*pit.stated_pit(rows), self.degree), self._resolution(rows)
         mean = float(outputs.mean())
         outputs -= mean
         found = fit.regression.covariances(outputs[:, None])
@@ -125,8 +126,8 @@ class LocalErrorMetric(Metric["LocalRegression"]):
 
     def _at_all_rows(self, fit: LocalRegression, rows: Predictions, found: _Estimate, run: Run) -> Values:
         """Return the local errors of all rows, (n,), by the regression on a sample of them."""
-        known = local_error.resolution(rows.distributions(), self.degree)
-        x = local_error.positions(rows, self.with_defaults(rows).along or "std", run)
+        known = self._resolution(rows)
+        x = local_error.positions(rows, self._direction(rows), run)
         outputs = found.outputs * local_error.DERIVATIVES[self.degree] * known
         local = self.local_error((fit.regression.predict_others(x, outputs, found.sharpest) + found.mean) / known)
         local[fit.places] = found.local
@@ -157,11 +158,8 @@ class LocalErrorMetric(Metric["LocalRegression"]):
             low = high if left is right else left[start : start + size].T.astype(np.float64, order="C")
             outputs = pit.mean_component(low, high, self.degree)
             found.append(fit.regression.covariances(outputs - outputs.mean(axis=0)).bounds)
-        unit = local_error.DERIVATIVES[self.degree] * local_error.resolution(
-            simulation.rows.distributions(), self.degree
-        )
-        values = np.concatenate(found) / unit
-        return NullDistribution(values)
+        unit = local_error.DERIVATIVES[self.degree] * self._resolution(simulation.rows)
+        return NullDistribution(np.concatenate(found) / unit)
 
     def curves(self, shown: CurveData[LocalRegression]) -> tuple[Curve, ...]:
         """Return the mean local error in bins of rows, by default along the column of ``along``."""

@@ -17,7 +17,7 @@ from calcheck.predictions import MappedSource, Predictions, Source, row_keys
 from calcheck.result_details import AtLimits
 from calcheck.statistics.groups import TieGroups, digitize
 from calcheck.statistics.pit import NEAREST, pit, randomized_pit, share_below
-from calcheck.statistics.zscores import central_interval, covered, interval_mass, medians, targets, z_scores
+from calcheck.statistics.zscores import centers, central_interval, covered, interval_mass, medians, targets, z_scores
 from calcheck.typing import Values
 
 LEVELS = np.arange(1, 50) / 50  # Levels of coverage curves
@@ -63,7 +63,7 @@ def _outcomes(rows: Predictions, level: float) -> Predictions:
 
     closed, strict = inside(rows, level).values()
     family = OpenBernoulli if (strict < closed).mean() > MAX_OPEN else Bernoulli
-    return rows.with_targets(closed, family(np.array(interval_mass(rows, level))))
+    return rows.with_targets(closed, family(np.array(interval_mass(rows.distributions(), level))))
 
 
 def coverage_by_level(rows: Predictions, stated: Sequence[float]) -> tuple[Values, Values]:
@@ -235,18 +235,9 @@ def _own_ratios(rows: Predictions, level: float) -> Values:
         return np.asarray(np.abs(away) / reach[0] if len(reach) == 1 else np.maximum(away / reach[1], -away / reach[0]))
 
     def ratios(part: Predictive, where: slice) -> Values:
-        return _ratios(y[where], _middles(part, level), *central_interval(part, level))
+        return _ratios(y[where], centers(part, level), *central_interval(part, level))
 
     return predictive.map_batches(ratios)
-
-
-@cached
-def _middles(predictive: Predictive, level: float) -> Values:
-    if predictive.interval_levels is None:
-        return medians(predictive)
-    low, high = central_interval(predictive, level)
-    with np.errstate(invalid="ignore"):
-        return (low + high) / 2
 
 
 def _ratios(y: Values, middle: Values, low: Values, high: Values) -> Values:

@@ -15,7 +15,7 @@ from calcheck.predictions import Predictions
 from calcheck.reports import SPREAD, WIDTH, Curve, CurveName
 from calcheck.statistics.binning import DATES, NUMBERS, Binning, make_bins, middle_range, sort_keys
 from calcheck.statistics.groups import Groups, Means, cells
-from calcheck.statistics.zscores import central_interval, interval_widths, medians, spreads
+from calcheck.statistics.zscores import centers, central_interval, interval_widths, spreads
 from calcheck.typing import AnyArray, Values
 
 LEAST_BINS, MAX_BINS = 4, 20  # Bins of a curve along a column
@@ -27,6 +27,8 @@ MAX_POINTS = 101  # Of a curve at quantiles
 LEVEL = 0.9  # Of the intervals of distributions that have no standard deviation
 MAX_ROWS = 150  # More intervals side by side cannot be told apart
 FEW_ROWS = 40  # Of a picture among others
+NO_MAP = "a map needs two columns of numbers, and {} has none. Pass one column to --plot-by, or two others"
+NOT_ALONG = "column {} must hold numbers to show predictions along it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +99,9 @@ def curve_along(
 def bins_along(rows: Predictions, by: Sequence[str]) -> CurveBins:
     """Return bins of rows along one or two columns, or along their predicted standard deviations."""
     if len(by) > 1:
-        first, second = (_require_numbers(sort_keys(rows, name), name) for name in by)
+        first, second = (_numbers(rows, name, NO_MAP) for name in by)
         return cells_along(first, second, tuple(by), ROWS_PER_BIN)
     return bins_along_values(sort_keys(rows, by[0]), by[0]) if by else _bins_by_uncertainty(rows.distributions())
-
-
-@cached
-def _bins_by_uncertainty(predictive: Predictive) -> CurveBins:
-    return bins_along_values(*_uncertainties(predictive))
 
 
 def bins_along_values(keys: AnyArray, x_name: str, rows_per_bin: int = ROWS_PER_BIN) -> CurveBins:
@@ -150,11 +147,11 @@ def _edges(values: Values, count: int) -> Values:
     return edges
 
 
-def _require_numbers(keys: AnyArray, name: str) -> Values:
-    """Raise unless the sort keys are numbers."""
+def _numbers(rows: Predictions, name: str, refusal: str) -> Values:
+    """Return the values of a column, (n,); raise unless they are numbers."""
+    keys = sort_keys(rows, name)
     if keys.dtype.kind not in NUMBERS:
-        msg = f"a map needs two columns of numbers, and {name!r} has none. Pass one column to --plot-by, or two others"
-        raise DataError(msg)
+        raise DataError(refusal.format(repr(name)))
     return keys.astype(np.float64, copy=False)
 
 
@@ -183,18 +180,19 @@ def histogram(name: CurveName, values: Values, x_name: str, *, ratios: bool = Fa
     return curve_of(name, edges[:-1], counts, x_name=x_name, stop=edges[1:])
 
 
-def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
-    """Return the predicted standard deviations, or the widths of intervals if there are none, (n,), and their name."""
+@cached
+def _bins_by_uncertainty(predictive: Predictive) -> CurveBins:
+    """Return bins along the predicted standard deviations, or along the widths of intervals if there are none."""
     if predictive.targets > 1:
         raise DataError(
             f"rows of {predictive.targets} targets have no single uncertainty to be drawn along: pass --plot-by COLUMN"
         )
     if (levels := predictive.interval_levels) is not None:
-        return interval_widths(predictive, float(levels[0])), WIDTH
+        return bins_along_values(interval_widths(predictive, float(levels[0])), WIDTH)
     try:
-        return spreads(predictive), SPREAD
+        return bins_along_values(spreads(predictive), SPREAD)
     except DataError:  # such as those of Cauchy distributions
-        return interval_widths(predictive, LEVEL), WIDTH
+        return bins_along_values(interval_widths(predictive, LEVEL), WIDTH)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,13 +233,13 @@ def row_intervals(
     predictive = rows.distributions()
     if predictive.targets > 1:
         raise DataError(f"intervals need one target per row, and these distributions have {predictive.targets}")
-    name, along = (by, _column(rows, by)) if by else _single_input(rows, inputs)
-    order = np.argsort(_centers(predictive, level), kind="stable")
+    name, along = (by, _numbers(rows, by, NOT_ALONG)) if by else _single_input(rows, inputs)
+    order = np.argsort(centers(predictive, level), kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, min(size, len(order))).round().astype(np.intp))]
     part = rows.take(chosen)
     low, high = central_interval(part.distributions(), level)
     return RowIntervals(
-        _centers(part.distributions(), level),
+        centers(part.distributions(), level),
         low,
         high,
         level,
@@ -252,22 +250,8 @@ def row_intervals(
     )
 
 
-def _centers(predictive: Predictive, level: float) -> Values:
-    if predictive.interval_levels is None:
-        return medians(predictive)
-    low, high = central_interval(predictive, level)
-    return (low + high) / 2
-
-
 def _single_input(rows: Predictions, names: Sequence[str]) -> tuple[str, Values | None]:
     """Return the name and the values of the input, if there is one per row."""
     if rows.x is None or rows.width > 1:
         return "", None
     return names[0] if names else "input", load(rows.lazy_inputs()).reshape(len(rows)).astype(np.float64)
-
-
-def _column(rows: Predictions, name: str) -> Values:
-    keys = sort_keys(rows, name)
-    if keys.dtype.kind not in NUMBERS:
-        raise DataError(f"column {name!r} must hold numbers to show predictions along it")
-    return keys.astype(np.float64)

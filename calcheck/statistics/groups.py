@@ -348,19 +348,15 @@ class Averages:
 
     def resampled(self, resamples: int, rng: Generator) -> Means:
         """Return the means of bootstrap resamples: (b,) for each term, or (b, k) for a term with k groups."""
-        if (groups := self._classes_only()) is not None:
+        if (groups := self.counted_groups) is not None:
             drawn = rng.multinomial(self.n, groups.counts / self.n, resamples) / self.n
             return Means(dict.fromkeys(self.terms, groups.of_classes(drawn)), self.n)
         weights = resampled_weights(self.n, resamples, rng)
         return self.weighted(weights, sums=weights.sum(axis=1, dtype=np.float64))
 
     @property
-    def counts_classes(self) -> bool:
-        """Whether resamples are multinomial counts of classes."""
-        return self._classes_only() is not None
-
-    def _classes_only(self) -> Groups | None:
-        """Return the groups if all terms have the same ones, few, and no values; else None."""
+    def counted_groups(self) -> Groups | None:
+        """The groups of all terms if these are the same, few, and without values: resamples are multinomial counts."""
         kinds = {(term.groups, term.values is None) for term in self.terms.values()}
         groups, counted = next(iter(kinds))
         if len(kinds) > 1 or not counted or groups is None or CROWDED * groups.classes > self.n:

@@ -190,13 +190,19 @@ def covered(rows: Predictions, level: float, *, strictly: bool = False) -> Value
     return rows.distributions().map_batches(inside)
 
 
-def interval_mass(rows: Predictions, level: float) -> Values:
-    """Return the predicted probability of the central interval of each row, (n,)."""
-    return _interval_mass(rows.distributions(), level)
+@cached
+def centers(predictive: Predictive, level: float) -> Values:
+    """Return the medians, or the middles of intervals if these are all that is predicted, (n,), unit of y."""
+    if predictive.interval_levels is None:
+        return medians(predictive)
+    low, high = central_interval(predictive, level)
+    with np.errstate(invalid="ignore"):
+        return (low + high) / 2
 
 
 @cached
-def _interval_mass(predictive: Predictive, level: float) -> Values:
+def interval_mass(predictive: Predictive, level: float) -> Values:
+    """Return the predicted probability of the central interval of each row, (n,)."""
     return predictive.central_mass(level)
 
 

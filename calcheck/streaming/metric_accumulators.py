@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 
-from calcheck.embeddings.landmarks import LandmarkOptions
 from calcheck.embeddings.nystroem import RowSums
 from calcheck.embeddings.nystroem_streaming import SAMPLE_ROWS, RowSample, SampleRows, StreamedLandmarks
 from calcheck.errors import Message
@@ -350,15 +349,13 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
     settings_type: ClassVar[type] = StreamedLandmarks
     sums_type: ClassVar[type[Sums]] = NystroemSums
     metric: Cce  # Chooses kernels, scaling and output features
-    options: LandmarkOptions  # The number of landmarks, and how they are sampled
-    lambda_: float  # The regularizer
 
     def fit(self, stream: BatchedSource) -> StreamedLandmarks:
         key = hash_key(stream.run)
         sample = reduce_batches(stream.source, SampleRows(key), stream.run, stage="sampling rows")
         with with_row_numbers(sample.rows):
             settings = self.metric.settings(sample.rows, stream.run.for_worker())
-            chosen = StreamedLandmarks.select(settings, sample, key, self.options, self.lambda_, stream.run)
+            chosen = StreamedLandmarks.select(settings, sample, key, self.metric, self.metric.lambda_, stream.run)
         stored = to_arrays("settings", chosen, StreamedLandmarks)
         return cast("StreamedLandmarks", from_arrays("settings", StreamedLandmarks, stored))  # As from a stored state
 
@@ -390,14 +387,14 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
     def result(
         self, settings: StreamedLandmarks, sums: NystroemSums, run: Run
     ) -> tuple[RowResults, NullDistribution | None]:
-        found = settings.measured(sums.sums, sums.sample, self.lambda_, run)
+        found = settings.measured(sums.sums, sums.sample, self.metric.lambda_, run)
         value, *replicated = found.measured.means
-        details = found.details(self.options, sums.quadrature)
+        details = found.details(self.metric, sums.quadrature)
         rows = RowResults(
             {},
             fixed={self.metric.info.name: np.asarray(value)},
             details=details,
-            warnings=found.warnings(self.options),
+            warnings=found.warnings(self.metric),
             count=sums.n,
         )
         if not replicated:
@@ -425,7 +422,7 @@ def _is_consistent(settings: StreamedLandmarks) -> bool:
 def _cce_accumulator(metric: Cce) -> NystroemAccumulator | None:
     if metric.exact_only or metric.solver in EXACT:
         return None
-    return NystroemAccumulator(metric, LandmarkOptions.from_metric(metric), metric.lambda_)
+    return NystroemAccumulator(metric)
 
 
 def not_streamable_reason(metric: Metric[Any]) -> str:

@@ -22,7 +22,7 @@ from calcheck import evaluation
 from calcheck.distributions import Gaussian
 from calcheck.execution.run import Run
 from calcheck.inference.curve_bands import extreme_rank_p_values
-from calcheck.inference.p_values_and_verdicts import CommonStatistics, common_statistics, extremes, step_down_p_values
+from calcheck.inference.p_values_and_verdicts import Compared, common_statistics, extremes, judged_statistics, step_down_p_values
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.predictions import InMemory
 from tests.benchmarks.models import RIGHT, WRONG, gaussian, rows_of, student_t
@@ -52,12 +52,13 @@ NAMES = [
 
 
 def statistics(maker, replicates, n, seed):
-    """Return the common statistics of all metrics on one data set."""
+    """Return the common statistics of all metrics on one data set, and their alternatives."""
     with patch.object(evaluation, "overall_verdict", side_effect=lambda computed, _: found.append(computed)):
         found = []
         run = Run(resamples=0, replicates=replicates, seed=seed)
         evaluation.evaluate(InMemory(rows_of(maker, n, seed, 1)), [METRICS[name]() for name in NAMES], run=run)
-    return common_statistics(found[0])
+    tested = [each for each in map(judged_statistics, found[0]) if each]
+    return common_statistics(tested), [each.alternative for each in tested]
 
 
 def share_above(values):
@@ -83,14 +84,14 @@ def column_p_values(values, alternatives):
     return np.array(lines)
 
 
-def common(values, alternatives):
-    return CommonStatistics((), (), alternatives, values)
+def tested(values, alternatives):
+    return [Compared(line[0], line[1:], side) for line, side in zip(values, alternatives, strict=True)]
 
 
 METHODS = {
     "extreme rank length": lambda v, a: extreme_rank_p_values(v, a)[0],
     "maximum, standardized": lambda v, a: share_above(largest_standardized(v, a)),
-    "maximum relative to limits": lambda v, a: step_down_p_values(extremes(common(v, a))).min(),
+    "maximum relative to limits": lambda v, a: step_down_p_values(extremes(tested(v, a))).min(),
     "Fisher": lambda v, a: share_above(-np.log(column_p_values(v, a)).sum(axis=0)),
     "smallest p-value": lambda v, a: share_above(-column_p_values(v, a).min(axis=0)),
 }
@@ -98,9 +99,9 @@ METHODS = {
 
 def overall_p_values(maker, replicates, n, seed):
     """Return the p-value of each method for one data set."""
-    found = statistics(maker, replicates, n, seed)
-    values = np.where(np.isnan(found.values), np.nanmedian(found.values, axis=1, keepdims=True), found.values)
-    return [method(values, found.alternatives) for method in METHODS.values()]
+    found, alternatives = statistics(maker, replicates, n, seed)
+    values = np.where(np.isnan(found), np.nanmedian(found, axis=1, keepdims=True), found)
+    return [method(values, alternatives) for method in METHODS.values()]
 
 
 def main():

@@ -11,10 +11,11 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import Basis, NullDistribution
 from calcheck.inference.p_values_and_verdicts import (
-    CommonStatistics,
+    Compared,
     adjusted_p_values,
     common_statistics,
     extremes,
+    judged_statistics,
     overall_verdict,
     step_down_p_values,
 )
@@ -45,10 +46,10 @@ ECE, ZMS, MAE = computed("ece", 3.0, [1, 2, 0]), computed("zms", 0.5, [1, 2, 3, 
 
 
 def test_the_first_replicates_are_used_which_all_metrics_have():
-    found = common_statistics([ECE, ZMS])
-    assert found.metrics == ("ece", "zms")
-    assert found.alternatives == ("greater", "two-sided")
-    assert found.values.tolist() == [[3, 1, 2, 0], [0.5, 1, 2, 3]]
+    found = [judged_statistics(ECE), judged_statistics(ZMS)]
+    assert [each.alternative for each in found] == ["greater", "two-sided"]
+    assert common_statistics(found).tolist() == [[3, 1, 2, 0], [0.5, 1, 2, 3]]
+    assert overall_verdict([ECE, ZMS], 0.95).metrics == ("ece", "zms")
 
 
 @pytest.mark.parametrize(
@@ -63,8 +64,8 @@ def test_the_first_replicates_are_used_which_all_metrics_have():
     ],
 )
 def test_metrics_without_a_p_value_from_common_replicates_have_no_part(other):
-    assert common_statistics([ECE, other, ZMS]).places == (0, 2)
-    assert adjusted_p_values([ECE, other, ZMS])[1] is None
+    assert judged_statistics(other) is None
+    assert [p is None for p in adjusted_p_values([ECE, other, ZMS])] == [False, True, False]
     assert overall_verdict([other, ZMS], 0.95) is None
 
 
@@ -85,7 +86,7 @@ def test_adjusted_p_values_do_not_decrease_with_weaker_evidence():
 def test_statistics_are_distances_from_the_median_relative_to_limits():
     """0 to 100: the median is 50, and the limits are 95 or 5 of one-sided tests, 2.5 and 97.5 of two-sided ones."""
     line = np.arange(101.0)
-    found = CommonStatistics((0, 1, 2), ("a", "b", "c"), ("greater", "less", "two-sided"), np.array([line] * 3))
+    found = [Compared(line[0], line[1:], side) for side in ("greater", "less", "two-sided")]
     away = line - 50
     expected = [away / 45, -away / 45, np.abs(away) / 47.5]
     assert_allclose(extremes(found), expected, rtol=1e-12, atol=1e-15)
@@ -93,15 +94,14 @@ def test_statistics_are_distances_from_the_median_relative_to_limits():
 
 def test_each_side_of_a_skewed_statistic_has_its_own_limit():
     line = np.concatenate([np.arange(50.0), [50], 50 + 3 * np.arange(1.0, 51)])
-    found = CommonStatistics((0,), ("a",), ("two-sided",), line[None])
-    assert_allclose(extremes(found)[0], np.abs(np.arange(101.0) - 50) / 47.5, rtol=1e-12, atol=1e-15)
+    assert_allclose(extremes([Compared(line[0], line[1:], "two-sided")])[0], np.abs(np.arange(101.0) - 50) / 47.5, rtol=1e-12, atol=1e-15)
 
 
 def test_a_statistic_that_is_nearly_always_the_same_is_no_evidence_beyond_its_maximum():
     """Where the limit is the median, the maximum is the limit; undefined values count as the median."""
     lines = np.zeros((2, 100))
     lines[0, :3] = [2, 1, np.nan]
-    found = CommonStatistics((0, 1), ("a", "b"), ("greater", "two-sided"), lines)
+    found = [Compared(line[0], line[1:], side) for line, side in zip(lines, ("greater", "two-sided"), strict=True)]
     assert_allclose(extremes(found)[:, :4], [[1, 0.5, 0, 0], [0, 0, 0, 0]], rtol=1e-15)
 
 
