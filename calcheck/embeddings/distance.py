@@ -20,7 +20,6 @@ from calcheck.kernels.kernel_functions import Kernel
 from calcheck.linalg.gram import psd_root, truncated_eigenbasis
 from calcheck.typing import Floats, Values
 
-FEW_COLUMNS = 4  # Maximum columns of which differences are summed, without SciPy
 MAX_COLUMNS = 256  # Maximum right-hand sides per solve
 SIGNS = 128  # Random sign vectors for the noise estimate: relative error about 0.1 per input, much less in the mean
 FEW_ROWS = 800  # Maximum rows for computing the reach; more rows are sampled

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -159,38 +159,27 @@ class _Known:
     def smoothed(self, matrix: SmootherMatrix) -> tuple[ScalarEmbeddings, Values]:
         """Return the embeddings along the directions of a smoother matrix, and the squared norms of its rows, (m,)."""
         if id(matrix) not in self._smoothed:
-            mixed = self._of_one_target.mixed(matrix.along)
+            mixed = cast("ScalarEmbeddings", self.embeddings).mixed(matrix.along)
             self._smoothed[id(matrix)] = matrix, mixed, matrix.squares(mixed)
         return self._smoothed[id(matrix)][1:]
 
     def summed(self, form: PairForm) -> tuple[ScalarEmbeddings, float]:
         """Return the embeddings times the matrix of a form, and the form of the embeddings."""
         if id(form) not in self._summed:
-            one = self._of_one_target
+            one = cast("ScalarEmbeddings", self.embeddings)
             blocks = np.array_split(form.root, BLOCKS)
             total = float(sum(one.mixed(block).norms().sum() for block in blocks))
             self._summed[id(form)] = form, one.mixed(form.root.T @ form.root), total
         return self._summed[id(form)][1:]
 
-    @property
-    def _of_one_target(self) -> ScalarEmbeddings:
-        """The embeddings."""
-        if not isinstance(self.embeddings, ScalarEmbeddings):
-            raise TypeError(f"expected embeddings of one target, got {type(self.embeddings).__name__}")
-        return self.embeddings
-
 
 class SharedLaplace:
-    """Features of the targets and distributions of many data sets in one Laplace kernel."""
+    """Features of the targets and distributions of many data sets in the Laplace kernel of the data.
 
-    def __init__(
-        self,
-        data: DataSet,  # The data, as opposed to the replicates; all have its gamma
-        features: LaplaceFeatures,  # The kernel
-        *,
-        # Whether only the differences of the features of targets and of distributions are used; they are cheaper
-        differences: bool,
-    ) -> None:
+    Features are cheaper if only the differences of those of targets and of distributions are used.
+    """
+
+    def __init__(self, data: DataSet, features: LaplaceFeatures, *, differences: bool) -> None:
         self._data, self._features, self._differences = data, features, differences
         self._own = target_kernels.OfDistributions(data, self._embed)
         self._pooled = target_kernels.OfDistributions(data, lambda draws: self._embed(self._with_targets(draws)))

@@ -96,13 +96,7 @@ class NystroemNorms:
 class NystroemRidge:
     """Nyström ridge regressions of groups of outputs (o columns, then groups of q columns), and their norms."""
 
-    def __init__(
-        self,
-        sums: "RowSums",  # Sums over the n rows
-        kernel: Kernel,  # k_X
-        landmarks: Landmarks,  # Landmarks, evaluated inputs and validation inputs
-        run: Run,  # Device and precision
-    ) -> None:
+    def __init__(self, sums: "RowSums", kernel: Kernel, landmarks: Landmarks, run: Run) -> None:
         self._sums, self._kernel, self._landmarks, self._run = sums, kernel, landmarks, run
         if not (np.isfinite(sums.landmarks).all() and np.isfinite(sums.validation).all()):
             raise NumericalError(OVERFLOW_MESSAGE)

@@ -81,13 +81,9 @@ class MonomialFeatures:
 
 
 class SharedMonomials:
-    """Monomials of the targets and distributions of many data sets, whose kernels differ in gamma only."""
+    """Monomials of many data sets, whose kernels differ from that of the data in gamma only."""
 
-    def __init__(
-        self,
-        data: DataSet,  # The data, as opposed to the replicates
-        features: MonomialFeatures,  # The features in the kernel of the data
-    ) -> None:
+    def __init__(self, data: DataSet, features: MonomialFeatures) -> None:
         self._data, self._features = data, features
         self._means = target_kernels.OfDistributions(data, features.of_distributions)
         self._before = target_kernels.by_row(features.of_points(data.y.reshape(-1, data.y.shape[-1])), data.y)

@@ -105,13 +105,9 @@ class DataSet:
 
 
 class OfDistributions(Generic[ResultT]):
-    """A function of distributions, cached for those that all data sets share."""
+    """A function of distributions, cached for those of the data, which replicates share unless they have their own."""
 
-    def __init__(
-        self,
-        data: DataSet,  # The data, whose distributions the replicates share unless they have their own
-        function: Callable[[Predictive], ResultT],
-    ) -> None:
+    def __init__(self, data: DataSet, function: Callable[[Predictive], ResultT]) -> None:
         self._shared, self._function = [draws_of(one) for one in data.model], function
         self._known: dict[int, ResultT] = {}
 

@@ -134,13 +134,8 @@ def _standard(x: Floats, mean: Values) -> tuple[Values, Values]:
     return np.where(varies, mean, x[0]), np.where(varies, reach * deviation, 1.0)
 
 
-def bandwidth(
-    choice: float | Bandwidth,
-    x: Inputs,  # (n, d)
-    scaling: Scaling,
-    kernel: KernelName,
-) -> float:
-    """Return the value of gamma for an option."""
+def bandwidth(choice: float | Bandwidth, x: Inputs, scaling: Scaling, kernel: KernelName) -> float:
+    """Return the value of gamma for an option. Shapes: x (n, d)."""
     if isinstance(choice, (int, float)):
         return float(choice)
     if choice == "1/d":

@@ -243,14 +243,9 @@ class RowBlocks:
 
 
 class LandmarkSamples:
-    """Nested samples of landmarks, and validation rows to choose their number."""
+    """Nested samples of landmarks of normalized inputs (n, d), and validation rows to choose their number."""
 
-    def __init__(
-        self,
-        kernel: Kernel,  # k
-        x: Values,  # (n, d), normalized inputs
-        run: Run,  # Device, seed, progress
-    ) -> None:
+    def __init__(self, kernel: Kernel, x: Values, run: Run) -> None:
         self._kernel, self._x, self._run = kernel, x, run
         self._order = run.rng(RandomStream.LANDMARKS).permutation(len(x))
         # (s,), validation rows; disjoint from the landmarks unless there are few rows

@@ -73,12 +73,9 @@ def moments(x: Array, targets: Array) -> Moments:
 
 
 class SharedInputs:
-    """Inputs shared by several samples; their factorization is reused for the joint moments of each sample."""
+    """Inputs (n, d) shared by several samples; their factorization is reused for the joint moments of each sample."""
 
-    def __init__(
-        self,
-        x: Array,  # (n, d), inputs, numpy
-    ) -> None:
+    def __init__(self, x: Array) -> None:
         _require_rows(len(x))
         self._mean = x.mean(axis=0)
         self._basis, self._root = namespace(x).linalg.qr(x - self._mean)  # (n, k), (k, d)

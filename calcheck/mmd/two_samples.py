@@ -21,15 +21,9 @@ BLOCK = 256  # Permutations per product with the kernel matrix
 
 
 class TwoSamples:
-    """Kernel ridge regressions on the inputs of two samples."""
+    """Kernel ridge regressions on the normalized inputs (n, d) of two samples, each with half of the memory."""
 
-    def __init__(
-        self,
-        kernel: Kernel,  # Kernel k_X on normalized inputs
-        inputs: Sequence[Values],  # (n, d) each, normalized inputs of the first and the second sample
-        solver: Solver,  # As in `KernelRidge`
-        run: Run,  # Device, precision, progress, and memory budget; each sample gets half of the memory
-    ) -> None:
+    def __init__(self, kernel: Kernel, inputs: Sequence[Values], solver: Solver, run: Run) -> None:
         half = replace(run, memory=run.memory // 2)
         self.kernel = kernel
         self.ridges = [KernelRidge(kernel, x, half, solver=solver) for x in inputs]
@@ -61,12 +55,9 @@ class TwoSamples:
 
 
 class PooledGram:
-    """The kernel on the pooled rows of two samples."""
+    """The kernel (n, n) on all pairs of the pooled rows of two samples."""
 
-    def __init__(
-        self,
-        gram: Values,  # (n, n), kernel of all pairs of rows
-    ) -> None:
+    def __init__(self, gram: Values) -> None:
         self._gram = gram
         self._diagonal = np.diag(gram).copy()
         self._sums = gram.sum(axis=1)

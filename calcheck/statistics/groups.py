@@ -29,11 +29,7 @@ def effective_count(weights: Values) -> float:
 class Means(dict[str, "NDArray[np.float64]"]):
     """Means over n rows, by name: (...) for a column, (..., k) for a term with k groups."""
 
-    def __init__(
-        self,
-        means: Mapping[str, Values],
-        n: int,  # The number of rows
-    ) -> None:
+    def __init__(self, means: Mapping[str, Values], n: int) -> None:
         super().__init__(means)
         self.n = n
 
@@ -205,17 +201,13 @@ def _histogram_cells(values: Values) -> NDArray[np.unsignedinteger[Any]]:
 
 
 class CutTieGroups(Groups):
-    """Groups of equal values, in ascending order, for cumulative sums up to given shares of all rows.
+    """Groups of equal values, in ascending order, for cumulative sums up to given shares (s,) of all rows.
 
     With equal weights, the groups between two boundaries are summed together. With other weights, the boundaries may be
     in any group. Of many rows, only those in the cells of a histogram that contain a boundary are sorted.
     """
 
-    def __init__(
-        self,
-        values: Values,
-        shares: Values,  # (s,), shares of all rows, in [0, 1]
-    ) -> None:
+    def __init__(self, values: Values, shares: Values) -> None:
         n, cell = len(values), _histogram_cells(values)
         rows, sums = np.bincount(cell), np.bincount(cell, values)
         places = np.minimum((shares * n).astype(np.intp), n - 1)
