@@ -294,9 +294,6 @@ class LaplaceTargets(TargetKernel):
     def details(self) -> dict[str, Any]:
         return {"kernel": "laplace"}
 
-    def default_gamma(self, y: Values, predictive: Predictive) -> Values:
-        return np.asarray(self.unit_gamma(y, predictive) / y.shape[-1])
-
     def unit_gamma(self, y: Values, predictive: Predictive) -> Values:
         try:
             deviation = np.sqrt(_variances(y, predictive.load()))

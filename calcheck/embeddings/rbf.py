@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -26,7 +26,7 @@ from calcheck.embeddings import target_kernels
 from calcheck.embeddings.target_kernels import DataSet, SharedOutputs, TargetFeatures, TargetKernel
 from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
-from calcheck.kernels.bandwidths import target_bandwidths, target_precisions
+from calcheck.kernels.bandwidths import target_precisions
 from calcheck.linalg.gram import PivotedCholesky, psd_root, truncated_eigenbasis
 from calcheck.typing import AnyArray, Indices, Mask, Values
 
@@ -601,12 +601,11 @@ def _norm(features: OutputFeatures, gamma: Values | None, along: Values | None =
 class RbfTargets(TargetKernel):
     """RBF kernel exp(-sum_c gamma_c (u_c - v_c)^2)."""
 
+    divisor: ClassVar[int] = 2
+
     @property
     def details(self) -> dict[str, Any]:
         return {"kernel": "rbf"}
-
-    def default_gamma(self, y: Values, predictive: Predictive) -> Values:  # noqa: ARG002 - the targets' own scale
-        return target_bandwidths(y.reshape(-1, y.shape[-1]), None)
 
     def unit_gamma(self, y: Values, predictive: Predictive) -> Values:  # noqa: ARG002 - the targets' own scale
         return target_precisions(y.reshape(-1, y.shape[-1]))

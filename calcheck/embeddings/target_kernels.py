@@ -48,15 +48,16 @@ class TargetKernel(ABC):
     """A kernel on targets whose scale depends on the data."""
 
     replicates_share_scale: ClassVar[bool] = False  # Whether replicates of the targets have the scale of the data
+    divisor: ClassVar[int] = 1  # By which the default gamma of a single standardized target is smaller than 1
 
     @property
     @abstractmethod
     def details(self) -> dict[str, Any]:
         """Name and shape of the kernel, for the report."""
 
-    @abstractmethod
     def default_gamma(self, y: Values, predictive: Predictive) -> Values:
         """Return the default gamma for targets (n, r, t), (t,)."""
+        return self.unit_gamma(y, predictive) / (self.divisor * y.shape[-1])
 
     @abstractmethod
     def unit_gamma(self, y: Values, predictive: Predictive) -> Values:

@@ -304,7 +304,8 @@ def add_replicates(
         if not waiting:
             break
         for each, found in zip(waiting, values_of(waiting, further), strict=True):
-            each.null = found if each.null is None else each.null.concat(found)
+            known = np.empty(0) if each.null is None else each.null.values
+            each.null = replace(each.null or found, values=np.concatenate([known, found.values]))
         simulation = further
 
 

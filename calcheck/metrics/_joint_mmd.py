@@ -153,7 +153,6 @@ class JointFit(Generic[SumsT]):
 
     settings: KernelSettings  # Kernels, scaling and features
     sums: SumsT  # Sums over pairs of inputs
-    neighbors: float  # Effective neighbors per row
 
 
 @dataclass(frozen=True)
@@ -189,7 +188,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         }
         features = self._features(rows, gamma_y, run)
         settings = target_kernels.KernelSettings(chosen.scaling, chosen.kernel, features, predictive, described)
-        return JointFit(settings, self._sums(inputs, run), inputs.neighbors)
+        return JointFit(settings, self._sums(inputs, run))
 
     @property
     def _inputs(self) -> KernelOptions:
@@ -210,7 +209,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         rows = self._row_results(fit.sums, form)
         details = {
             **settings.details,
-            "neighbors": fit.neighbors,
+            "neighbors": fit.sums.inputs.neighbors,
             **rows.details,
             **target_kernels.feature_details(bounds),
         }
@@ -253,7 +252,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
     @staticmethod
     def _narrow_kernel(fit: JointFit[SumsT]) -> tuple[Message, ...]:
         """Return a warning if the input kernel is too narrow to relate different inputs."""
-        return bandwidths.narrow_kernel_warnings(fit.neighbors, "row", "1/d or median")
+        return bandwidths.narrow_kernel_warnings(fit.sums.inputs.neighbors, "row", "1/d or median")
 
     def influences(self, both: Predictions, run: Run) -> Values:
         """Return the contribution of each row to the difference between two models, (n,)."""
