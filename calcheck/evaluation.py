@@ -497,12 +497,7 @@ def subsample_rows(rows: Predictions, size: int, run: Run) -> Predictions:
     return rows.take(chosen)
 
 
-def _simulate(
-    computed: Sequence[Fitted],
-    simulation: NullSimulator,
-    clusters: Clusters | None,
-    run: Run,
-) -> None:
+def _simulate(computed: Sequence[Fitted], simulation: NullSimulator, clusters: Clusters | None, run: Run) -> None:
     """Simulate the null distributions of metrics: for independent rows, or for rows that depend on each other."""
     if clusters is None:
         simulate_null(computed, simulation, run)
@@ -633,10 +628,7 @@ def _kept(computed: Fitted, run: Run) -> metric_protocol.RowResults:
 
 
 def _result(
-    computed: Fitted,
-    inferred: Inference,
-    extremes: dict[str, list[dict[str, Any]]],
-    warnings: tuple[Message, ...],
+    computed: Fitted, inferred: Inference, extremes: dict[str, list[dict[str, Any]]], warnings: tuple[Message, ...]
 ) -> Result:
     metric, rows, value = computed.metric, computed.rows, computed.value
     finite = math.isfinite(value)

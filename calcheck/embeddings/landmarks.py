@@ -44,10 +44,6 @@ class NystroemEmbedding:
     reason: str  # Why the Nyström approximation is used
     factorized: dict[float, NystroemFit] = field(default_factory=dict)
 
-    def from_fit(self, settings: KernelSettings, source: Source) -> NystroemEmbedding:
-        """Return an embedding for other targets, or another model, at the same inputs."""
-        return self if settings is self.settings else replace(self, settings=settings, source=source, factorized={})
-
     def fitted(self, lambda_: float) -> NystroemFit:
         """Return the fit of the data and of the replicates, cached for each lambda."""
         if lambda_ in self.factorized:
@@ -329,10 +325,7 @@ def nystroem_details(
 
 
 def nystroem_warnings(
-    measured: nystroem.NystroemNorms,
-    landmarks: nystroem.Landmarks,
-    options: SolverOptions,
-    features: Sequence[Message],
+    measured: nystroem.NystroemNorms, landmarks: nystroem.Landmarks, options: SolverOptions, features: Sequence[Message]
 ) -> tuple[Message, ...]:
     """Return the warnings for a value computed with the Nyström approximation, after those about its features."""
     value, error, correction = (float(each[0]) for each in (measured.means, measured.errors, measured.corrections))

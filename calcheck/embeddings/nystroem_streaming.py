@@ -92,13 +92,7 @@ class StreamedLandmarks:
 
     @classmethod
     def select(
-        cls,
-        settings: KernelSettings,
-        sample: RowSampleSums,
-        key: int,
-        options: SolverOptions,
-        lambda_: float,
-        run: Run,
+        cls, settings: KernelSettings, sample: RowSampleSums, key: int, options: SolverOptions, lambda_: float, run: Run
     ) -> "StreamedLandmarks":
         """Return the directions, landmarks and validation inputs for a sample of the rows."""
         run = landmark_rows.as_precise(sample.rows, run.for_worker())

@@ -13,20 +13,8 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.errors import DataError
+from calcheck.inference import intervals
 from calcheck.inference.bootstrap import RESAMPLES, Replicates, Statistic, check_replicates
-from calcheck.inference.intervals import (
-    MIN_EFFECTIVE_ROWS,
-    SMALL_ACCELERATION,
-    Moments,
-    abc,
-    abc_limits,
-    acceleration,
-    bca,
-    clopper_pearson,
-    effective_rows,
-    no_interval,
-    too_few_effective_rows,
-)
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.inference.p_values_and_verdicts import zeta
 from calcheck.reports import rejects
@@ -135,7 +123,7 @@ class BinMoments:
     """Moments of columns in each of k bins of a data set."""
 
     names: tuple[str, ...]
-    moments: Moments  # Of the bins that have rows
+    moments: intervals.Moments  # Of the bins that have rows
     filled: Mask  # (k,), whether a bin has rows
     reference: float  # Statistic of a perfect model
 
@@ -147,7 +135,7 @@ class BinMoments:
         if (share != 1).any():
             names, values = (*names, SHARE), np.concatenate([values * share, share[None]])
         filled = np.diff(ends) > 0
-        return cls(names, Moments.from_parts(values, ends[np.append(True, filled)]), filled, reference)
+        return cls(names, intervals.Moments.from_parts(values, ends[np.append(True, filled)]), filled, reference)
 
 
 def abc_limits_by_bin(data_sets: Sequence[BinMoments], function: Function, confidence: float) -> tuple[Values, Values]:
@@ -155,7 +143,9 @@ def abc_limits_by_bin(data_sets: Sequence[BinMoments], function: Function, confi
     names, filled = data_sets[0].names, np.stack([each.filled for each in data_sets])
     of_means = partial(_of_weighted_means, function, names[:-1]) if SHARE in names else function
     limits = np.full((2, *filled.shape), np.nan)
-    limits[:, filled] = abc_limits(Moments.stack([each.moments for each in data_sets]), names, of_means, confidence)[:2]
+    limits[:, filled] = intervals.abc_limits(
+        intervals.Moments.stack([each.moments for each in data_sets]), names, of_means, confidence
+    )[:2]
     return limits[0], limits[1]
 
 
@@ -214,9 +204,9 @@ def _no_interval_reason(bins: Binning, found: Sequence[BinInterval]) -> str:
 def _no_verdict_reason(bins: Binning, found: Sequence[BinInterval]) -> str:
     """Return why the intervals of bins may undercover, or ""."""
     effective, rows = min(((each.effective_rows or 0.0, each.rows) for each in found), key=itemgetter(0))
-    if effective >= MIN_EFFECTIVE_ROWS:
+    if effective >= intervals.MIN_EFFECTIVE_ROWS:
         return ""
-    return f"in one bin, {too_few_effective_rows(effective, rows)}, or {bins.remedy}"
+    return f"in one bin, {intervals.too_few_effective_rows(effective, rows)}, or {bins.remedy}"
 
 
 def _bin(
@@ -231,16 +221,16 @@ def _bin(
     if len(share) == 1:
         return BinInterval(rows, estimate)
     left = statistic.leave_one_out()
-    found, accel = BinInterval(rows, estimate, effective_rows(left)), acceleration(left)
-    if run.resamples is None and len(share) >= MANY_ROWS and abs(accel) <= SMALL_ACCELERATION:
-        limits = abc(statistic, run.confidence)
+    found, accel = BinInterval(rows, estimate, intervals.effective_rows(left)), intervals.acceleration(left)
+    if run.resamples is None and len(share) >= MANY_ROWS and abs(accel) <= intervals.SMALL_ACCELERATION:
+        limits = intervals.abc(statistic, run.confidence)
     else:
         replicates = Replicates([statistic], run, number=FIRST_STREAM + place, stage=stage)
         replicates.draw(run.resamples or RESAMPLES)
         values, _, reason = check_replicates(replicates.values[0], estimate)
         if reason:
             return found
-        limits = bca(values, estimate, accel, run.confidence)
+        limits = intervals.bca(values, estimate, accel, run.confidence)
     finite = np.isfinite([limits.low, limits.high]).all()
     return found._replace(low=limits.low, high=limits.high) if finite else found
 
@@ -255,9 +245,9 @@ def _binomial_inference(
 ) -> IntervalInference:
     """Return the Clopper-Pearson interval of the share of valid bins, and its binomial test where this applies."""
     if reason := _no_interval_reason(bins, found):
-        return IntervalInference(warnings=(no_interval(reason),), no_verdict=reason)
+        return IntervalInference(warnings=(intervals.no_interval(reason),), no_verdict=reason)
     valid, count = int(defined.sum()), len(found)
-    low, high = clopper_pearson(valid, count, run.confidence)
+    low, high = intervals.clopper_pearson(valid, count, run.confidence)
     inferred = IntervalInference(low=low, high=high, interval="clopper-pearson")
     if unfit := too_few or _no_verdict_reason(bins, found):
         return replace(inferred, no_verdict=unfit)

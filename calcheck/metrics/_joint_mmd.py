@@ -28,17 +28,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.laplace import PairForm
     from calcheck.embeddings.target_kernels import KernelSettings, TargetFeatures, TargetKernel
     from calcheck.kernels.bandwidths import Conditioning
-    from calcheck.metrics._lazy import (
-        Kernel,
-        Mask,
-        Means,
-        NullSimulator,
-        Predictions,
-        Predictive,
-        Run,
-        Source,
-        Values,
-    )
+    from calcheck.metrics._lazy import Kernel, Mask, Means, NullSimulator, Predictions, Predictive, Run, Source, Values
     from calcheck.mmd.joint import DataSets, JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums, InputKernel, QuadraticForm, RidgeNorms
     from calcheck.mmd.two_samples import SampleDistance

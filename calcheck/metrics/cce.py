@@ -217,7 +217,8 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
     def fit(self, source: Source, run: Run) -> CceExact | CceNystroem:
         settings = self.settings(source.predictions(), run)
         if reason := self._approximation_reason(settings, source.predictions(), run):
-            return CceNystroem.from_source(self, settings, source, reason, run)
+            precise = landmarks.as_precise(source.predictions(), run)
+            return CceNystroem(self, landmarks.NystroemEmbedding(settings, source, self, precise, reason))
         return CceExact.from_source(self, settings, source, run)
 
     def refit(self, fit: CceExact | CceNystroem, source: Source, run: Run) -> CceExact | CceNystroem:
@@ -403,18 +404,11 @@ class CceNystroem:
     """The fit of cce on landmarks."""
 
     options: Cce
-    settings: KernelSettings  # Kernels, scaling, features and distributions
     embedding: NystroemEmbedding  # Landmarks, and regressions on them
 
-    @classmethod
-    def from_source(cls, options: Cce, settings: KernelSettings, source: Source, reason: str, run: Run) -> CceNystroem:
-        """Return the fit to a source; ``reason`` states why the solver is not exact."""
-        run = landmarks.as_precise(source.predictions(), run)
-        return cls(options, settings, landmarks.NystroemEmbedding(settings, source, options, run, reason))
-
     def refit(self, options: Cce, settings: KernelSettings, source: Source) -> CceNystroem:
-        """Return the fit with other options and distributions, and with the same landmarks."""
-        return replace(self, options=options, settings=settings, embedding=self.embedding.from_fit(settings, source))
+        """Return the fit with other options and distributions, and with the same choice of landmarks."""
+        return CceNystroem(options, replace(self.embedding, settings=settings, source=source, factorized={}))
 
     def plan(self, options: Sequence[Cce], models: int) -> None:
         """Do nothing; landmarks serve all regularizers."""
@@ -425,13 +419,13 @@ class CceNystroem:
 
     def evaluate(self, _: Source, run: Run) -> RowResults:
         """Return the distance at each input if rows are kept, else at the sampled inputs."""
-        settings, lambda_ = self.settings, self.options.lambda_
-        found = self.embedding.fitted(lambda_)
+        embedding, lambda_ = self.embedding, self.options.lambda_
+        settings, found = embedding.settings, embedding.fitted(lambda_)
         columns = {"cce": found.at_all_rows() if run.keep_rows else found.values[:, 0]}
         values = columns["cce"]
         if run.keep_rows:
             columns["effective_neighbors"] = found.effective_neighbors()
-        embedding, few = self.embedding, found.landmarks.evaluated[: distance.FEW_ROWS]
+        few = found.landmarks.evaluated[: distance.FEW_ROWS]
         details = {
             "rows": found.landmarks.rows,
             "quantiles": distance.quantiles(values),

@@ -175,9 +175,7 @@ class QuantileMiscalibration(LevelsOption, MiscalibrationMetric):
     """
 
     info: ClassVar[MetricInfo] = replace(
-        MISCALIBRATION,
-        name="quantile-miscalibration",
-        details=QuantileMiscalibrationDetails,
+        MISCALIBRATION, name="quantile-miscalibration", details=QuantileMiscalibrationDetails
     )
     default_levels: ClassVar[tuple[float, ...]] = tuple(step / 20 for step in range(1, 20))
 
@@ -227,11 +225,7 @@ class CrpsMiscalibration(MiscalibrationMetric):
     ensembles with the continuous ranked probability score".
     """
 
-    info: ClassVar[MetricInfo] = replace(
-        MISCALIBRATION,
-        name="crps-miscalibration",
-        details=MiscalibrationDetails,
-    )
+    info: ClassVar[MetricInfo] = replace(MISCALIBRATION, name="crps-miscalibration", details=MiscalibrationDetails)
 
     def scores(self, rows: Predictions) -> Scores:
         return Scores(*(2 * each for each in scores_at_levels(rows, midpoints(rows.distributions()))))

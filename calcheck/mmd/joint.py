@@ -13,14 +13,7 @@ import numpy as np
 from calcheck.core import LazyModule
 from calcheck.distributions import Predictive, Samples
 from calcheck.distributions.special import normal_kernel_mean, normal_kernel_norm
-from calcheck.embeddings.target_kernels import (
-    DataSet,
-    FeatureBounds,
-    SwappedDraw,
-    TargetFeatures,
-    TargetKernel,
-    by_row,
-)
+from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SwappedDraw, TargetFeatures, TargetKernel, by_row
 from calcheck.execution.run import Progress, RandomStream, Run, one_blas_thread
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels import Estimator

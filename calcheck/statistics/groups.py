@@ -149,13 +149,24 @@ class TieGroups(Groups):
     """Groups of equal values, in ascending order."""
 
     def __init__(self, values: Values) -> None:
-        ordered = np.sort(values)
-        steps = ordered[1:] != ordered[:-1]
-        vars(self).update(values=values, ordered=ordered, steps=steps, classes=1 + int(np.count_nonzero(steps)))
+        vars(self).update(values=values)
+        _ = self.classes  # sorts the values
 
     values: Values  # (n,)
-    ordered: Values  # The sorted values, (n,)
-    steps: Mask  # Whether each sorted value differs from the one before, (n - 1,)
+
+    @cached_property
+    def ordered(self) -> Values:
+        """The sorted values, (n,)."""
+        return np.sort(self.values)
+
+    @cached_property
+    def steps(self) -> Mask:
+        """Whether each sorted value differs from the one before, (n - 1,)."""
+        return self.ordered[1:] != self.ordered[:-1]
+
+    @cached_property
+    def classes(self) -> int:
+        return 1 + int(np.count_nonzero(self.steps))
 
     @property
     def distinct(self) -> Values:
@@ -200,7 +211,7 @@ def _histogram_cells(values: Values) -> NDArray[np.unsignedinteger[Any]]:
     return np.asarray(np.clip((values - low) * (CELLS / width), 0, CELLS - 1), np.uint16)
 
 
-class CutTieGroups(Groups):
+class CutTieGroups(TieGroups):
     """Groups of equal values, in ascending order, for cumulative sums up to given shares (s,) of all rows.
 
     With equal weights, the groups between two boundaries are summed together. With other weights, the boundaries may be
@@ -228,7 +239,6 @@ class CutTieGroups(Groups):
             group_sums=np.diff(below, append=sums.sum()),
         )
 
-    values: Values  # (n,)
     starts: Indices  # The offsets of groups that are summed together in the sorted values, (k,)
     cuts: Values  # A lower limit of the values of each of these except the first, (k - 1,)
     group_sums: Values  # The sums of the values by group, (k,)
@@ -241,29 +251,6 @@ class CutTieGroups(Groups):
     @cached_property
     def _together(self) -> Groups:
         return Groups(digitize(self.values, self.cuts, equal=True), len(self.starts))
-
-    @cached_property
-    def _each(self) -> TieGroups:
-        return TieGroups(self.values)
-
-    def weighted_sums(self, weights: Values, values: Values | None = None) -> Values:
-        return self._each.weighted_sums(weights, values)
-
-    @property
-    def classes(self) -> int:
-        return self._each.classes
-
-    @property
-    def label(self) -> Indices:
-        return self._each.label
-
-    @property
-    def order(self) -> Indices:
-        return self._each.order
-
-    @property
-    def counts(self) -> Indices:
-        return self._each.counts
 
 
 @dataclass(frozen=True, eq=False)
