@@ -296,13 +296,10 @@ def _with_reference(
 def _without_bootstrap(computed: Computed, run: Run, clusters: Clusters | None) -> IntervalInference | None:
     """Return the inference of a metric without a bootstrap of means; None if it needs one."""
     metric, rows = computed.metric, computed.rows
-    if rows.inference is not None:
-        return (
-            rows.inference
-            if clusters is None or metric.info.allows_dependence
-            else IntervalInference(warnings=(no_interval(INDEPENDENT),))
-        )
-    if reason := metric.info.no_interval or ("" if clusters is None else metric.info.independent_rows):
+    if rows.inference is not None and (clusters is None or metric.info.allows_dependence):
+        return rows.inference
+    own = INDEPENDENT if rows.inference is not None else metric.info.no_interval
+    if reason := own or ("" if clusters is None else metric.info.independent_rows):
         return IntervalInference(warnings=(no_interval(reason),))
     if run.resamples == 0:
         return IntervalInference(warnings=(NO_BOOTSTRAP,))
