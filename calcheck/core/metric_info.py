@@ -1,6 +1,6 @@
 """What is known of a metric before it is computed: name, requirements, null hypothesis and kind of interval."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from calcheck.reports import Alternative, Orientation, Result
@@ -92,8 +92,6 @@ class MetricInfo:
     below: Direction | None = None
     uses: Part = "distribution"  # The part of the predictive distributions that the metric uses
     details: type[Details] = Details  # Type of the details in results
-    # Laws in tests/metrics/test_every_metric.py that do not apply to the metric, with the reasons
-    exempt_laws: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.no_interval:

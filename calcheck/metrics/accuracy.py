@@ -44,7 +44,6 @@ class Mae(MeanMetric):
         source="Gneiting 2011",
         interpretation="Smaller is better.",
         uses="point",
-        exempt_laws={"spread": "depends on the median only"},
     )
     column: ClassVar[str] = "absolute_error"
 
@@ -77,7 +76,6 @@ class Rmse(LocalMetric):
         source="Pernot, Eq. 7 (arXiv 2402.10043)",
         interpretation="Smaller is better.",
         uses="point",
-        exempt_laws={"spread": "depends on the mean only"},
     )
 
     def compute(self, rows: Predictions) -> RowResults:
@@ -113,7 +111,6 @@ class Bias(MeanMetric):
         source="Pernot (arXiv 2402.10043)",
         interpretation="0 is ideal; positive values mean that targets are above the predictions.",
         uses="point",
-        exempt_laws={"spread": "depends on the mean only"},
     )
     column: ClassVar[str] = "error"
 
@@ -162,7 +159,6 @@ class StandardizedBias(MeanMetric):
         interval="one-sided",
         distribution_free=True,
         uses="coverage",
-        exempt_laws={"spread": "a wrong spread makes a mean of errors smaller or larger"},
     )
     column: ClassVar[str] = "z"
 
@@ -249,7 +245,6 @@ class Sharpness(SpreadMetric):
         orientation="none",
         source="Levi et al., Eq. 6",
         interpretation="Smaller is sharper, which is better only if the model is calibrated.",
-        exempt_laws={"spread": "measures the width of predictions, not their calibration"},
     )
 
     def compute(self, rows: Predictions) -> RowResults:
@@ -288,7 +283,6 @@ class Width(LevelOption, MeanMetric):
         source="Gneiting et al. 2007",
         interpretation="Smaller is sharper, which is better only if the coverage is correct.",
         uses="interval",
-        exempt_laws={"spread": "measures the width of predictions, not their calibration"},
     )
     column: ClassVar[str] = "width"
 
@@ -322,7 +316,6 @@ class Cv(SpreadMetric):
         orientation="none",
         source="Levi et al., Eq. 10",
         interpretation="0 means that all rows have the same uncertainty; bins by uncertainty are then not informative.",
-        exempt_laws={"spread": "measures the variation of uncertainties, not their calibration"},
     )
 
     def compute(self, rows: Predictions) -> RowResults:
@@ -380,7 +373,6 @@ class ConfidenceCurve(OrderedMetric):
         interval="percentile",
         independent_rows="rows depend on each other, and it orders all of them by their errors",
         details=ConfidenceCurveDetails,
-        exempt_laws={"spread": "depends on the order of the uncertainties only"},
     )
 
     score: Literal["mae", "rmse"] = option(

@@ -131,7 +131,6 @@ class MeanMiscalibration(MiscalibrationMetric):
         above="conditional-bias",
         uses="point",
         details=MiscalibrationDetails,
-        exempt_laws={"spread": "depends on the mean only"},
     )
 
     def scores(self, rows: Predictions) -> Scores:

@@ -217,7 +217,6 @@ class LocalScale(LocalErrorMetric):
         name="local-scale",
         above="conditional-scale",
         interpretation="Smaller is better; 0.2 says that intervals are off by at least 20 % from row to row.",
-        exempt_laws={"spread": "a factor that all rows share has no effect, so noise decides"},
     )
     degree: ClassVar[int] = 2
     column: ClassVar[str] = "local_factor"
@@ -261,7 +260,6 @@ class LocalBias(LocalErrorMetric):
         name="local-bias",
         above="conditional-bias",
         interpretation="Smaller is better; 0.2 says that the bias varies by at least 0.2 standard deviations.",
-        exempt_laws={"spread": "about 0 for any spread of symmetric distributions, so noise decides"},
     )
     degree: ClassVar[int] = 1
     column: ClassVar[str] = "local_shift"

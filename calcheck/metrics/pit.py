@@ -205,7 +205,6 @@ class PitBias(PitComponent):
         orientation="zero",
         source="Neyman 1937",
         interpretation="0 is ideal; positive values mean that targets are above the predictions.",
-        exempt_laws={"spread": "about 0 for any spread of symmetric distributions, so noise decides"},
     )
     degree: ClassVar[int] = 1
 
@@ -274,7 +273,6 @@ class PitSkew(PitComponent):
         below="skewed-left",
         source="Neyman 1937",
         interpretation="0 is ideal; positive values mean that targets are more skewed to the right than predicted.",
-        exempt_laws={"spread": "about 0 for any spread of symmetric distributions, so noise decides"},
     )
     degree: ClassVar[int] = 3
 
@@ -350,7 +348,6 @@ class PitIndependence(Metric[None]):
         tests_independence=True,
         pointwise=False,
         details=PitIndependenceDetails,
-        exempt_laws={"spread": "correlations do not depend on the spread, so noise decides"},
     )
 
     lags: int = option("Number of lags.", 5)

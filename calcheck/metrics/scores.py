@@ -57,7 +57,6 @@ class Nll(MeanMetric):
         details=NllDetails,
         several_targets=True,
         infinite_if_impossible=True,
-        exempt_laws={"unit": "log of densities in 1/y: a change of the unit of y adds a constant"},
     )
     column: ClassVar[str] = "nll"
 
