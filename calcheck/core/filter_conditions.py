@@ -4,7 +4,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from calcheck.errors import OptionError
 
@@ -19,6 +19,7 @@ ORDER: dict[str, Comparison] = {"<": operator.lt, "<=": operator.le, ">": operat
 class Condition:
     """Condition that a value equals another one, differs from it, or lies on one side of it."""
 
+    is_option: ClassVar[bool] = True  # Whether ``--filter`` can state the condition
     column: str
     operator: str
     value: str  # The value, as text; empty for `=` and `!=` stands for a missing value
@@ -37,11 +38,6 @@ class Condition:
     def opposite(self) -> "Condition":
         """Return the condition of the other rows, for one with ``=`` or ``!=``."""
         return replace(self, operator={EQUAL: DIFFERENT, DIFFERENT: EQUAL}[self.operator])
-
-    @property
-    def is_option(self) -> bool:
-        """Whether ``--filter`` can state the condition."""
-        return True
 
     def __str__(self) -> str:
         """Return the condition as it is written."""

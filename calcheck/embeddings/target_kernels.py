@@ -57,7 +57,7 @@ class TargetKernel(ABC):
 
     def default_gamma(self, y: Values, predictive: Predictive) -> Values:
         """Return the default gamma for targets (n, r, t), (t,)."""
-        return self.unit_gamma(y, predictive) / (self.divisor * y.shape[-1])
+        return np.asarray(self.unit_gamma(y, predictive) / (self.divisor * y.shape[-1]))
 
     @abstractmethod
     def unit_gamma(self, y: Values, predictive: Predictive) -> Values:

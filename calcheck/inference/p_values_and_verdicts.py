@@ -147,7 +147,7 @@ class Compared(NamedTuple):
 def _statistics(computed: Computed) -> Compared | None:
     """Return the statistics of a metric; None without a null distribution."""
     null = computed.null
-    return null and Compared(computed.compared_value, null.values, computed.metric.alternative)
+    return None if null is None else Compared(computed.compared_value, null.values, computed.metric.alternative)
 
 
 def judged_statistics(computed: Computed) -> Compared | None:
@@ -173,8 +173,7 @@ def overall_verdict(computed: Sequence[Computed], confidence: float, *, judged: 
     known = [(each.metric.info.name, tested) for each in computed if (tested := judged_statistics(each))]
     if len(known) < 2:  # noqa: PLR2004 - a pair
         return None
-    metrics, tested = zip(*known, strict=True)
-    statistics = extremes(tested)
+    metrics, statistics = tuple(name for name, _ in known), extremes([each for _, each in known])
     p, replicates = float(step_down_p_values(statistics).min()), statistics.shape[1] - 1
     decided: Verdict = "fail" if rejects(p, confidence) else "pass"
     return Overall(

@@ -162,7 +162,7 @@ class TieGroups(Groups):
     @cached_property
     def steps(self) -> Mask:
         """Whether each sorted value differs from the one before, (n - 1,)."""
-        return self.ordered[1:] != self.ordered[:-1]
+        return np.asarray(self.ordered[1:] != self.ordered[:-1])
 
     @cached_property
     def classes(self) -> int:
