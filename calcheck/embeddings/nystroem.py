@@ -284,9 +284,8 @@ class RowProducts:
 
     kernel: Kernel  # k_X on normalized inputs
     scaling: Scaling  # Normalization of the inputs
-    # landmarks, validation: (M, d), (S, d), normalized inputs
-    landmarks: Floats
-    validation: Floats
+    landmarks: Floats  # (M, d), normalized inputs
+    validation: Floats  # (S, d), normalized inputs
     outputs: RegressionTargets
     run: Run  # Device and precision
 
@@ -335,8 +334,7 @@ class Norms:
 class RowNorms:
     """Function that computes the norm of a regression at every row of a batch."""
 
-    # kernel, scaling, landmarks, run: as in `RowProducts`
-    kernel: Kernel
+    kernel: Kernel  # As in `RowProducts`, like the other fields without a comment
     scaling: Scaling
     landmarks: Floats
     coefficients: Values  # (M, q), coefficients of the regression

@@ -62,17 +62,11 @@ class RowSampleSums:
         self.hashes, self.rows = hashes[kept], concat([self.rows, other.rows]).take(kept)
 
 
-@dataclass(frozen=True)
-class SampleRows:
-    """Function that samples the rows of a batch."""
-
-    key: int  # Seed of the hashes
-
-    def __call__(self, batch: Predictions) -> RowSampleSums:
-        """Return a sample of the rows of a batch."""
-        hashes = hash_rows_and_inputs(batch, self.key)
-        kept = bottom_k(hashes, SAMPLE_ROWS)
-        return RowSampleSums(len(batch), hashes[kept], batch.take(kept))
+def sample_batch(batch: Predictions, key: int) -> RowSampleSums:
+    """Return a sample of the rows of a batch by hashes, given the seed of these."""
+    hashes = hash_rows_and_inputs(batch, key)
+    kept = bottom_k(hashes, SAMPLE_ROWS)
+    return RowSampleSums(len(batch), hashes[kept], batch.take(kept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +77,8 @@ class StreamedLandmarks:
     kernel: Kernel  # k_X on normalized inputs
     features: OutputFeatures  # psi with k_Y(u, v) = psi(u) . psi(v)
     directions: Values  # (r, q), orthonormal principal directions of the regression outputs
-    # landmarks, validation: (M, d), (S, d), normalized inputs
-    landmarks: Floats
-    validation: Floats
+    landmarks: Floats  # (M, d), normalized inputs
+    validation: Floats  # (S, d), normalized inputs
     key: int  # Seed of the hashes that rows are sampled by
     precision: Precision  # Precision of kernel values
     details: dict[str, Any]  # The same settings as reported in JSON
@@ -149,9 +142,8 @@ class StreamedFit:
     measured: nystroem.NystroemNorms  # Mean norms with errors, the data first
     landmarks: nystroem.Landmarks  # Landmarks, evaluated inputs and validation inputs
     squared_norms: Values  # (k, 4), squared norms of sampled rows (`fit`)
-    # validation_residual, residual: (S,), (p,), Nyström residuals of the validation inputs, and of a sample of all rows
-    validation_residual: Values
-    residual: Values
+    validation_residual: Values  # (S,), Nyström residuals of the validation inputs
+    residual: Values  # (p,), Nyström residuals of a sample of all rows
     run: Run  # Device and precision
 
     def details(self, options: SolverOptions, quadrature: float) -> dict[str, Any]:

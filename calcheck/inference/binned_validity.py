@@ -40,9 +40,8 @@ class BinInterval(NamedTuple):
     rows: float  # Number of rows; tied rows are shared between bins
     value: float | None = None  # Statistic of the bin
     effective_rows: float | None = None  # Number of rows that determine the interval
-    # low, high: limits of the interval
-    low: float | None = None
-    high: float | None = None
+    low: float | None = None  # Lower limit of the interval
+    high: float | None = None  # Upper limit
 
     def contains(self, reference: float) -> bool | None:
         """Return whether the interval contains the reference; None if there is no interval."""

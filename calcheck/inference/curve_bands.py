@@ -19,9 +19,8 @@ WORST = 5  # Marked inputs
 class Envelope(NamedTuple):
     """A global envelope."""
 
-    # low, high: (k,), limits of each statistic; NaN where no column has a value
-    low: Values
-    high: Values
+    low: Values  # (k,), lower limit of each statistic; NaN where no column has a value
+    high: Values  # (k,), upper limit
     p_value: float  # Share of columns that are at least as extreme as the first
 
 

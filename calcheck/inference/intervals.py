@@ -161,7 +161,6 @@ def abc(statistic: Statistic, confidence: float) -> Bca:
 class Bca:
     """A bias-corrected and accelerated (BCa) interval (Efron 1987); the limits are NaN where it is undefined."""
 
-    # low, high: the limits
     low: float
     high: float
     correction: float  # The bias correction z0: the normal quantile of the share of replicates below the estimate

@@ -44,9 +44,8 @@ class JointEmbedding:
     predicted: Values  # (n, q), b_i, the mean of psi over the row's draws or its distribution
     targets: int  # Number of targets per row, r
     draws: int | None  # Number of draws per row, l; None if the distributions are known in closed form
-    # target_norms, draw_norms: (n,), mean of k(u, u) over the targets, and over the draws, of each row
-    target_norms: Values | float = 1.0
-    draw_norms: Values | float = 1.0
+    target_norms: Values | float = 1.0  # (n,), mean of k(u, u) over the targets of each row
+    draw_norms: Values | float = 1.0  # (n,), the same over the draws of each row
 
     @property
     def difference(self) -> Values:

@@ -35,9 +35,8 @@ class Binning(Groups):
 
     remedy: ClassVar[str] = "use fewer --bins"  # What a user can do about bins with few rows
 
-    # low, high: (k,), the smallest and the largest of these values in each bin
-    low: AnyArray = field(default_factory=lambda: np.empty(0))
-    high: AnyArray = field(default_factory=lambda: np.empty(0))
+    low: AnyArray = field(default_factory=lambda: np.empty(0))  # (k,), the smallest value in each bin
+    high: AnyArray = field(default_factory=lambda: np.empty(0))  # (k,), the largest value in each bin
     # (c - 1,), the boundaries between classes, which assign other rows to the same classes. A value equal to a cut
     # belongs to the upper class.
     cuts: Values = field(default_factory=lambda: np.empty(0))

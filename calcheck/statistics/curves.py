@@ -200,9 +200,8 @@ class RowIntervals:
     """Central intervals of k of n rows, in the order of their centers."""
 
     center: Values  # (k,), medians, or middles of intervals if these are all that is predicted, unit of y
-    # low, high: (k,), limits of the intervals, unit of y
-    low: Values
-    high: Values
+    low: Values  # (k,), lower limits of the intervals, unit of y
+    high: Values  # (k,), upper limits, unit of y
     level: float  # Probability of the intervals, in (0, 1)
     total: int  # Number of all rows, n
     y: Values | None = None  # (k,), targets

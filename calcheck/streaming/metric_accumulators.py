@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import numpy as np
 
 from calcheck.embeddings.nystroem import RowSums
-from calcheck.embeddings.nystroem_streaming import SAMPLE_ROWS, RowSample, SampleRows, StreamedLandmarks
+from calcheck.embeddings.nystroem_streaming import SAMPLE_ROWS, RowSample, StreamedLandmarks, sample_batch
 from calcheck.errors import Message
 from calcheck.execution.run import RandomStream, Run, hash_key, reduce_batches
 from calcheck.inference import intervals
@@ -352,7 +352,7 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
 
     def fit(self, stream: BatchedSource) -> StreamedLandmarks:
         key = hash_key(stream.run)
-        sample = reduce_batches(stream.source, SampleRows(key), stream.run, stage="sampling rows")
+        sample = reduce_batches(stream.source, partial(sample_batch, key=key), stream.run, stage="sampling rows")
         with with_row_numbers(sample.rows):
             settings = self.metric.settings(sample.rows, stream.run.for_worker())
             chosen = StreamedLandmarks.select(settings, sample, key, self.metric, self.metric.lambda_, stream.run)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.embeddings import nystroem_streaming
-from calcheck.embeddings.nystroem_streaming import RowSample, SampleRows, hash_rows_and_inputs
+from calcheck.embeddings.nystroem_streaming import RowSample, hash_rows_and_inputs, sample_batch
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run
 from calcheck.metrics.cce import Cce
@@ -277,14 +277,14 @@ def test_problems_are_reported_by_row_of_the_file():
 @pytest.mark.usefixtures("few")
 def test_merged_samples_equal_the_sample_of_all_rows():
     data = rows(1500)
-    whole = SampleRows(7)(data)
-    first, *others = [SampleRows(7)(part) for part in Batches(data, 40).batches()]
+    whole = sample_batch(data, 7)
+    first, *others = [sample_batch(part, 7) for part in Batches(data, 40).batches()]
     for other in others:
         first.add(other)
     assert first.n == 1500
     assert_array_equal(first.hashes, whole.hashes)
     assert_array_equal(first.rows.y, whole.rows.y)
-    assert len(set(whole.rows.y) & set(SampleRows(8)(data).rows.y)) < 70  # 27 by chance
+    assert len(set(whole.rows.y) & set(sample_batch(data, 8).rows.y)) < 70  # 27 by chance
 
 
 @pytest.mark.usefixtures("few")
@@ -293,7 +293,7 @@ def test_rows_with_few_distinct_values_are_sampled_uniformly():
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 8, 9000)
     data = Predictions(y=np.ones(9000), predictive=Gaussian(np.ones(9000), np.ones(9000)), x=kind[:, None] * 1.0)
-    found = SampleRows(0)(data).rows.x[:, 0]
+    found = sample_batch(data, 0).rows.x[:, 0]
     counts = np.bincount(found.astype(int), minlength=8)
     assert len(found) == 200
     assert counts.min() > 8  # 25 each on average, with a standard deviation of 5
