@@ -22,14 +22,7 @@ from calcheck.inference.bootstrap import (
     resampled_statistic,
     statistic_of,
 )
-from calcheck.inference.metric_protocol import (
-    Computed,
-    HasLimits,
-    InferableMetric,
-    IntervalInference,
-    RowResults,
-    implements,
-)
+from calcheck.inference.metric_protocol import Computed, HasLimits, IntervalInference, RowResults, implements
 from calcheck.inference.p_values_and_verdicts import is_undecided, with_zeta, with_zeta_verdict, zeta
 from calcheck.statistics.groups import Means
 from calcheck.typing import Indices, Values
@@ -339,16 +332,15 @@ def _percentile_intervals(
         few = PERCENTILE_DRAWS // statistics[places[0]].n  # fewer for many rows
         replicates.draw(run.resamples or max(MIN_RESAMPLES, min(PERCENTILE_RESAMPLES, few)))
         for place, values in zip(places, replicates.values, strict=True):
-            inferred[place] = _percentile_interval(found[place].metric, statistics[place], values, run)
+            held_fixed = found[place].metric.info.conditional_on
+            inferred[place] = _percentile_interval(statistics[place], held_fixed, values, run)
     return inferred
 
 
-def _percentile_interval(
-    metric: InferableMetric, statistic: Statistic, resampled: Values, run: Run
-) -> IntervalInference:
+def _percentile_interval(statistic: Statistic, held_fixed: str, resampled: Values, run: Run) -> IntervalInference:
     values, bootstrap, reason = check_replicates(resampled, statistic.estimate())
-    if metric.info.conditional_on:
-        bootstrap["held_fixed"] = metric.info.conditional_on
+    if held_fixed:
+        bootstrap["held_fixed"] = held_fixed
     if reason:
         return IntervalInference(details={"bootstrap": bootstrap}, warnings=(no_interval(reason),))
     low, high = percentile(values, run.confidence)

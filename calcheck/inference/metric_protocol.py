@@ -7,18 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    Protocol,
-    TypeAlias,
-    TypeGuard,
-    TypeVar,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from calcheck.reports import Inference
 
@@ -260,7 +249,7 @@ class FittedMetric(Generic[MetricT_co]):
         return self.above if self.value > inferred.reference else self.metric.info.below
 
 
-Computed: TypeAlias = FittedMetric[InferableMetric]
+Computed = FittedMetric[InferableMetric]
 MOST_CLEAR = 5  # number of rejected inputs listed when per-row results are written without --worst
 
 

@@ -10,20 +10,13 @@ import numpy as np
 
 from calcheck.core import sc
 from calcheck.errors import Message
-from calcheck.inference.metric_protocol import (
-    Basis,
-    Computed,
-    HasNullStatistic,
-    InferableMetric,
-    IntervalInference,
-    RowResults,
-    implements,
-)
+from calcheck.inference.metric_protocol import Basis, HasNullStatistic, implements
 from calcheck.reports import TIED, Alternative, Inference, Overall, Verdict, cannot_reject, rejects
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
+    from calcheck.inference.metric_protocol import Computed, InferableMetric, IntervalInference, RowResults
     from calcheck.typing import AnyArray, Mask, Values
 
 NO_REPLICATES = "the null distribution was not simulated (--replicates R simulates it, --no-null turns it off)"

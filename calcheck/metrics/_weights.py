@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.core.metric_info import FUNCTIONS_OF_MEANS
 from calcheck.errors import DataError, Message, OptionError
-from calcheck.inference.metric_protocol import (
-    HasMoments,
-    HasNullStatistic,
-    HasQuickStatistic,
-    HasStackedStatistics,
-    RowResults,
-)
+from calcheck.inference.metric_protocol import HasMoments, HasNullStatistic, HasQuickStatistic, HasStackedStatistics
 from calcheck.metrics._lazy import groups, np
 from calcheck.metrics.base import FIXED, WEIGHT, Metric, RowMetric
 from calcheck.reports import Skipped
 
 if TYPE_CHECKING:
+    from calcheck.inference.metric_protocol import RowResults
     from calcheck.metrics._lazy import Direction, Means, Predictions, Run, Source, Values
 
 ROUNDING = 1e-6  # Relative tolerance for weights, because files may be in single precision
