@@ -146,7 +146,10 @@ def batch_replicates(batch: Predictions, count: int, run: Run) -> Iterator[Predi
     yield from NullSimulator(batch, run, numbers=range(count), keys=batch_row_keys(batch, replicate_seed(run)))
 
 
-_cached_row_keys = cached(row_keys)
+@cached
+def _cached_row_keys(rows: Predictions, seed: int) -> NDArray[np.uint64]:
+    """Return the keys of rows, cached per seed."""
+    return row_keys(rows, seed)
 
 
 @cached

@@ -383,7 +383,7 @@ def test_leverage_sampling_selects_isolated_inputs():
         metric = Cce(solver="nystroem", landmark_sampling=by, **kept)
         fit = metric.fit(InMemory(rows_of(x=x)), PLAIN)
         state = fit.embedding.fitted(0.001)
-        scaled = fit.settings.scaling(x)
+        scaled = fit.embedding.settings.scaling(x)
         landmarks, evaluated = (
             {tuple(row) for row in each} for each in (state.landmarks.landmarks, scaled[state.places])
         )
