@@ -22,7 +22,13 @@ from calcheck import evaluation
 from calcheck.distributions import Gaussian
 from calcheck.execution.run import Run
 from calcheck.inference.curve_bands import extreme_rank_p_values
-from calcheck.inference.p_values_and_verdicts import Compared, common_statistics, extremes, judged_statistics, step_down_p_values
+from calcheck.inference.p_values_and_verdicts import (
+    Compared,
+    common_statistics,
+    extremes,
+    judged_statistics,
+    step_down_p_values,
+)
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.predictions import InMemory
 from tests.benchmarks.models import RIGHT, WRONG, gaussian, rows_of, student_t

@@ -94,7 +94,8 @@ def test_statistics_are_distances_from_the_median_relative_to_limits():
 
 def test_each_side_of_a_skewed_statistic_has_its_own_limit():
     line = np.concatenate([np.arange(50.0), [50], 50 + 3 * np.arange(1.0, 51)])
-    assert_allclose(extremes([Compared(line[0], line[1:], "two-sided")])[0], np.abs(np.arange(101.0) - 50) / 47.5, rtol=1e-12, atol=1e-15)
+    (found,) = extremes([Compared(line[0], line[1:], "two-sided")])
+    assert_allclose(found, np.abs(np.arange(101.0) - 50) / 47.5, rtol=1e-12, atol=1e-15)
 
 
 def test_a_statistic_that_is_nearly_always_the_same_is_no_evidence_beyond_its_maximum():
