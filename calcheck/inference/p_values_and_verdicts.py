@@ -132,8 +132,8 @@ def adjusted_by_family(computed: Sequence[Computed]) -> list[float | None]:
 class Compared(NamedTuple):
     """The statistic of a metric for the data and for replicates."""
 
-    own: float
-    values: Values  # (R,)
+    value: float  # For the data
+    values: Values  # (R,), for replicates
     alternative: Alternative
 
 
@@ -152,7 +152,7 @@ def judged_statistics(computed: Computed) -> Compared | None:
 def common_statistics(tested: Sequence[Compared]) -> Values:
     """Return the statistics of K metrics, (K, 1 + R): of the data, then of the first replicates, which all have."""
     count = min(len(each.values) for each in tested)
-    return np.array([np.append(each.own, each.values[:count]) for each in tested])
+    return np.array([np.append(each.value, each.values[:count]) for each in tested])
 
 
 def extremes(tested: Sequence[Compared], undefined: float = 0.0) -> Values:
