@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -63,9 +64,7 @@ def _evaluate(files: list[str], **given: Any) -> None:
     Verdicts on training rows are meaningless, and calcheck cannot detect
     training rows.
     """
-    from calcheck.storage.archives import are_states
-
-    if len(files) > 1 and not are_states(files):
+    if len(files) > 1 and not _are_states(files):
         msg = f"Got unexpected extra argument(s) ({' '.join(files[1:])}). {list_hint(len(files) - 1, sys.argv[1:])}"
         raise OptionError(msg)
     _end(_answer(files, given, _stated_rules(given)), given)
@@ -127,6 +126,18 @@ def _report(files: list[str], **given: Any) -> None:
     _end(reports, given)
 
 
+def _are_states(files: Sequence[str]) -> bool:
+    """Return whether files are saved states; raise if the first is none, but another is."""
+    from calcheck.storage.archives import OTHER_SUFFIXES, STATE, is_archive
+
+    unknown = [file for file in files if PurePath(file).suffix.lower() not in OTHER_SUFFIXES]
+    states = [file for file in unknown if is_archive(file, STATE)]
+    if states and files[0] not in states:
+        msg = f"{states[0]} is a saved state, and {files[0]} is not: pass only saved states, or only predictions"
+        raise OptionError(msg)
+    return bool(states)
+
+
 def _stated_rules(given: dict[str, Any]) -> check.Requirements:
     options = build(study_options.RuleOptions, given)
     return check.Requirements(check.parse_rules(options.fail_on, options.warn_on))
@@ -155,9 +166,7 @@ class Plan:
 
 def _answer(files: Sequence[str], given: dict[str, Any], required: check.Requirements) -> Sequence[Report]:
     """Evaluate each file, or merged states; write the report; and return the reports with the outcomes of rules."""
-    from calcheck.storage.archives import are_states
-
-    if are_states(files):
+    if _are_states(files):
         from calcheck.cli.study_commands import model_names
         from calcheck.studies.page.document import IN_BATCHES, ModelReport
 

@@ -17,9 +17,10 @@ from calcheck.errors import DataError, NumericalError, RefusedError
 from calcheck.execution.run import RowDependence
 from calcheck.predictions import Predictions, concat
 from calcheck.recalibration.corrections import HeavyTails, assign_folds
-from calcheck.recalibration.features import require_different_errors, z_scores
+from calcheck.recalibration.features import z_scores
 from calcheck.recalibration.methods import NONE, FitOptions, Known, Method, apply_steps
 from calcheck.statistics.groups import effective_count
+from calcheck.statistics.zscores import require_different_errors
 from calcheck.typing import Indices, Values
 
 BY_CHANCE = 0.5  # Maximum share of rows with equal contents that happens by chance, for targets that are counts

@@ -11,13 +11,11 @@ from calcheck.core import sc
 from calcheck.core.text import shortest_number
 from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import LocationScale
-from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.errors import DataError, listed_columns
 from calcheck.predictions import Predictions
 from calcheck.statistics.zscores import NUMBERS, without_targets
 from calcheck.typing import AnyArray, Mask, Values
 
-ROUNDING = 1e-9  # Relative difference of errors that differ by rounding only
 MIN_DRAWS = 4  # Draws from which the mean squared z-score of a perfect ensemble is finite
 STD, MEAN = "std", "mean"
 PREDICTED = (STD, MEAN)  # Names of the predicted deviation and mean
@@ -62,20 +60,6 @@ def require_single_target(predictive: Predictive, y: Values) -> None:
     """Raise unless there is one target per row."""
     if predictive.targets > 1 or y.size != len(y):
         raise DataError("recalibration needs one target per row: pass --only TARGET for one of several")
-
-
-def require_different_errors(rows: Predictions) -> None:
-    """Raise if continuous distributions have equal errors, or equal z-scores, in all rows."""
-    predictive, y = rows.distributions(), rows.targets()
-    by_limits = isinstance(predictive.load(), (Quantiles, Intervals))
-    if by_limits or predictive.is_discrete or predictive.targets > 1 or y.size != len(y):
-        return
-    errors = y.reshape(len(y)) - center(predictive)
-    scale = predictive.spread() if isinstance(predictive, LocationScale) else 1.0
-    for name, values in (("errors", errors), ("errors relative to the uncertainties", errors / scale)):
-        if np.ptp(values) <= ROUNDING * np.abs(values).max():
-            msg = f"the {name} are all equal, to {values[0]:.4g}: they do not show how large uncertainties should be"
-            raise DataError(msg)
 
 
 @dataclass(frozen=True)

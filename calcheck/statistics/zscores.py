@@ -9,6 +9,7 @@ import numpy as np
 from calcheck.core.cache import cached
 from calcheck.core.validation import LARGEST, LEAST, UNIT, require, require_moderate
 from calcheck.distributions import Predictive
+from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError, ExtremeValuesError, Message
 from calcheck.predictions import Predictions
@@ -19,6 +20,7 @@ NUMBERS = "iuf"  # Kinds of data types
 # Words in names of columns computed from targets; residential and terrain are none
 OF_TARGETS = re.compile(r"(?i)(?<![a-z])(err(or)?s?|resid(ual)?s?|crps|nll|z[^a-z]?scores?)(?![a-z])|^pit$")
 COPY, COPY_OF_TARGETS = 0.9, 0.99999  # Rank correlations with errors, and with targets, of what is computed from them
+ROUNDING = 1e-9  # Relative difference of errors that differ by rounding only
 FARTHEST = 1e50  # Maximum z-score in size: sixth powers, of which intervals need sums, do not overflow
 
 
@@ -240,3 +242,18 @@ def ranks(values: AnyArray) -> Values:
     """Return ranks from 1 on, (n,); equal values have their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])
+
+
+def require_different_errors(rows: Predictions) -> None:
+    """Raise if continuous distributions have equal errors, or equal z-scores, in all rows."""
+    predictive, y = rows.distributions(), rows.targets()
+    by_limits = predictive.quantile_levels is not None or predictive.interval_levels is not None
+    if by_limits or predictive.is_discrete or predictive.targets > 1 or y.size != len(y):
+        return
+    is_scaled = isinstance(predictive, LocationScale)
+    away = y.reshape(len(y)) - (predictive.loc if is_scaled else predictive.mean())
+    scale = predictive.spread() if is_scaled else 1.0
+    for name, values in (("errors", away), ("errors relative to the uncertainties", away / scale)):
+        if np.ptp(values) <= ROUNDING * np.abs(values).max():
+            msg = f"the {name} are all equal, to {values[0]:.4g}: they do not show how large uncertainties should be"
+            raise DataError(msg)

@@ -93,15 +93,6 @@ def is_archive(path: str, kind: str) -> bool:
         return False
 
 
-def are_states(files: Sequence[str]) -> bool:
-    """Return whether files are saved states; raise if the first is none, but another is."""
-    states = [file for file in files if is_archive(file, STATE)]
-    if states and files[0] not in states:
-        msg = f"{states[0]} is a saved state, and {files[0]} is not: pass only saved states, or only predictions"
-        raise OptionError(msg)
-    return bool(states)
-
-
 def _read(archive: Any, name: str, kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     if HEADER not in archive.files:
         raise FileError(f"{name} is not a calcheck {kind}")

@@ -173,7 +173,7 @@ def _shows_a_scale(report: Report, source: FileSource) -> bool:
     """Return whether there are enough rows of one target for a correction, with different errors."""
     if not source.has_one_target or report.input.n < FEWEST_ROWS:
         return False
-    from calcheck.recalibration.features import require_different_errors
+    from calcheck.statistics.zscores import require_different_errors
 
     rows = source.rows_in_memory()
     try:
