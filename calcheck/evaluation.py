@@ -13,28 +13,14 @@ from calcheck.dependence.clusters import Clusters, find_clusters, noticed_depend
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import RandomStream, Run, run_settings
-from calcheck.inference import metric_protocol, p_values_and_verdicts
+from calcheck.inference import metric_protocol, null_distribution, p_values_and_verdicts
 from calcheck.inference.bootstrap import null_statistic_of, statistic_of
 from calcheck.inference.curve_bands import CurveBands, curves_at_inputs
 from calcheck.inference.intervals import infer
-from calcheck.inference.null_distribution import (
-    NullSimulator,
-    SimulatesNull,
-    add_replicates,
-    simulate_dependent_null,
-    simulate_null,
-)
+from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values_and_verdicts import pointwise_p_values
-from calcheck.metrics import METRICS
-from calcheck.metrics.base import (
-    LEVEL,
-    ComparesOutcomes,
-    Conditional,
-    LevelOption,
-    Metric,
-    inapplicable_reason,
-    stated_levels,
-)
+from calcheck.metrics import METRICS, base
+from calcheck.metrics.base import Metric
 from calcheck.options import TOLERANCE
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.reports import Inference, Report, Result, Skipped
@@ -207,7 +193,7 @@ class Answer:
         """Return the metrics behind the answer to a source: factors of its levels, bias, and local errors."""
         rows = source.predictions()
         main = self.level_of(rows)
-        stated = stated_levels(rows.predictive)
+        stated = base.stated_levels(rows.predictive)
         levels = [main, *(each for each in OTHER_LEVELS if not stated or each in stated)]
         make: Mapping[str, Any] = METRICS
         found: list[Metric[Any]] = [make["width-factor"](level=each) for each in dict.fromkeys(levels)]
@@ -225,7 +211,7 @@ class Answer:
 
     def level_of(self, rows: Predictions) -> float:
         """Return the level of the intervals that the answer is about."""
-        return LevelOption(self.level).level_of(rows.predictive)
+        return base.LevelOption(self.level).level_of(rows.predictive)
 
     def fitted(
         self, source: Source, known: Sequence[Fitted], simulation: NullSimulator, run: Run, *, judged: bool
@@ -269,7 +255,7 @@ class Answer:
         topics = topics_of(behind)
         told: list[Known] = [(each, {}) for each in computed if each.metric.info.name not in ("zms", "nll")]
         results = make_results(told, run, (), clusters)
-        level = next((float(each.options["level"]) for each in results if each.metric == WIDTH), LEVEL)
+        level = next((float(each.options["level"]) for each in results if each.metric == WIDTH), base.LEVEL)
         p_values = dict(p_values_and_verdicts.topic_p_values(topics) if p_values is None else p_values)
         p_values |= _without_replicates(results, p_values, outputs)
         found = conclude(
@@ -382,7 +368,7 @@ def _fitted(
 ) -> Fitted | Skipped:
     """Return a metric evaluated on the data, or why it is not."""
     metric, own = adapt_metric(metric, source)
-    if reason := inapplicable_reason(type(metric), own.predictions()):
+    if reason := base.inapplicable_reason(type(metric), own.predictions()):
         return Skipped(metric=metric.info.name, code="inapplicable", reason=reason)
     try:
         data_sets = simulation if own is source else NullSimulator(own.predictions(), run)
@@ -500,19 +486,19 @@ def subsample_rows(rows: Predictions, size: int, run: Run) -> Predictions:
 def _simulate(computed: Sequence[Fitted], simulation: NullSimulator, clusters: Clusters | None, run: Run) -> None:
     """Simulate the null distributions of metrics: for independent rows, or for rows that depend on each other."""
     if clusters is None:
-        simulate_null(computed, simulation, run)
+        null_distribution.simulate_null(computed, simulation, run)
         return
     in_time = [each for each in computed if each.metric.info.tests_independence]
-    simulate_null(in_time, simulation, run)
+    null_distribution.simulate_null(in_time, simulation, run)
     for each in in_time:
         each.shares_replicates = False
-    simulate_dependent_null(computed, simulation, clusters, run)
+    null_distribution.simulate_dependent_null(computed, simulation, clusters, run)
 
 
 def adapt_metric(metric: Metric[Any], source: Source) -> tuple[Metric[Any], Source]:
     """Return a metric with its defaults for the predictions, and the source of what it compares."""
     metric = metric.with_defaults(source.predictions())
-    return metric, metric.outcomes(source) if isinstance(metric, ComparesOutcomes) else source
+    return metric, metric.outcomes(source) if isinstance(metric, base.ComparesOutcomes) else source
 
 
 def _computed(
@@ -528,7 +514,7 @@ def _computed(
     # metrics raise errors for values that are not finite
     with _refusal(metric), source.error_context(), np.errstate(all="ignore"):
         fit = metric.fit(source, run)
-        if at is not None and isinstance(metric, Conditional):
+        if at is not None and isinstance(metric, base.Conditional):
             fit = metric.at_inputs(fit, at)
         rows = metric.evaluate(fit, source, run)
         replicates = bool(len(simulation)) and (referred is None or referred(metric, rows))
@@ -569,7 +555,7 @@ def _curves_at_inputs(computed: Fitted, shown: Predictions, run: Run) -> CurveBa
 def _simulate_alone(computed: Fitted, simulation: NullSimulator, run: Run) -> None:
     """Compute the null distribution by the metric's own method, if it has one, and drop the fit."""
     metric = computed.metric
-    if not isinstance(metric, SimulatesNull):
+    if not isinstance(metric, null_distribution.SimulatesNull):
         return
 
     def further(_: Sequence[Fitted], data_sets: NullSimulator) -> list[metric_protocol.NullDistribution]:
@@ -584,7 +570,7 @@ def _simulate_alone(computed: Fitted, simulation: NullSimulator, run: Run) -> No
         return
     computed.null = null
     if not run.dependence.is_stated:
-        add_replicates([computed], first, run, further, costly=True)
+        null_distribution.add_replicates([computed], first, run, further, costly=True)
         _add_curves(computed, simulation, run)
     columns, details = pointwise_p_values(null.at_inputs, null.floor, run.fdr)
     rows = computed.rows

@@ -107,11 +107,7 @@ class KeywordRequest(Request):
         return replace(source, by=by) if by and isinstance(source, FileSource) else source
 
     def open_other(
-        self,
-        data: Any,
-        first: Source,
-        also: Sequence[str],
-        metrics: Sequence[arguments.AnyMetric] | None = None,
+        self, data: Any, first: Source, also: Sequence[str], metrics: Sequence[arguments.AnyMetric] | None = None
     ) -> Source:
         if isinstance(data, Predictions) or (isinstance(data, Source) and not isinstance(data, FileSource)):
             return cast("Source", self.one_target(InMemory(data) if isinstance(data, Predictions) else data))

@@ -39,11 +39,7 @@ MEDIAN = 0.6745  # Of the absolute value of normal numbers
 
 
 def with_causes(
-    report: Report,
-    rows: Predictions,
-    inside: Mask | None,
-    dependence: RowDependence,
-    source: Source | None = None,
+    report: Report, rows: Predictions, inside: Mask | None, dependence: RowDependence, source: Source | None = None
 ) -> Report:
     """Return a report with the plausible causes of a no.
 
@@ -167,11 +163,7 @@ def _edit(edit: str, path: str, read: Input) -> str:
     functions = WRITTEN.get(path.rpartition(".")[2].lower()) if not PARTIAL & {*read.options} else None
     pattern = column_of(read, "--samples")
     drawn = f"^{re.escape(pattern)}$".replace(r"\*", ".*") if "*" in pattern else ""
-    columns = {
-        "y": column_of(read, "--target"),
-        "std": spread_column(read),
-        "samples": drawn,
-    }
+    columns = {"y": column_of(read, "--target"), "std": spread_column(read), "samples": drawn}
     needed = {name for name in columns if f"{{{name}}}" in edit}
     if functions is None or not edit or any(not columns[name] or "," in columns[name] for name in needed):
         return ""

@@ -141,10 +141,7 @@ class Population:
         rows = min(level * (1 - level) / error**2, most) if error > 0 else most
         low, high = binomial_shares(rows, level, tail)
         value = factor.value(robust)
-        ends = (
-            factor.value(robust, low) if low > 0 else 0.0,
-            factor.value(robust, high) if high < 1 else math.inf,
-        )
+        ends = (factor.value(robust, low) if low > 0 else 0.0, factor.value(robust, high) if high < 1 else math.inf)
         p = binomial_p(factor.share_inside(robust), rows, level)
         return factor.limited(Estimate("size", value, min(ends[0], value), max(ends[1], value), p))
 

@@ -247,12 +247,7 @@ def adjusted(result: Result) -> str:
     )
 
 
-OUTCOMES: dict[str, Emphasis] = {
-    "passed": "pass",
-    "violated": "fail",
-    "warned": "undecided",
-    "not judged": "undecided",
-}
+OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned": "undecided", "not judged": "undecided"}
 QUESTION = "Can the uncertainties be trusted?"
 ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "not-shown": "undecided"}
 RANKS = {"change": 5, "p": 1, "expected": 2, "interval": 3, "ζ": 4}

@@ -10,19 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from calcheck.charts.drawing import (
-    LONGEST_TITLE,
-    NO_ENGINE,
-    PAGE_WIDTH,
-    draw_spec,
-    engine_starts,
-    javascript,
-    legend,
-    panel_specs,
-    plain_name,
-    replaceable,
-    selectable,
-)
+from calcheck.charts import drawing
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Rule
 from calcheck.core.text import embed, strip_control
 from calcheck.render import document as blocks
@@ -44,7 +32,7 @@ class Figure:
 
     picture: Picture
     numbers: tuple[Table, ...] = ()  # What it shows, in numbers
-    width: float = PAGE_WIDTH  # Of a panel with its labels, in pixels
+    width: float = drawing.PAGE_WIDTH  # Of a panel with its labels, in pixels
 
 
 @dataclass(frozen=True)
@@ -154,7 +142,7 @@ def without_legends(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
 def render_page(page: Page) -> str:
     """Return a page as HTML."""
     lines = [element("h1", escape(page.title)), *_all(page.blocks, 2)]
-    lines += [_library(javascript())] if engine_starts() and any(map(_has_map, page.blocks)) else []
+    lines += [_library(drawing.javascript())] if drawing.engine_starts() and any(map(_has_map, page.blocks)) else []
     lines += [f"<script>{_asset('page.js')}</script>"]
     return PAGE.format(
         generator=escape(f"calcheck {page.calcheck}"),
@@ -226,34 +214,35 @@ def _all(blocks: tuple[PageBlock, ...], level: int) -> Iterator[str]:
         yield from _lines(block, level)
 
 
-def _drawing(picture: Picture, width: float = PAGE_WIDTH, style: str = "drawing") -> Iterator[str]:
+def _drawing(picture: Picture, width: float = drawing.PAGE_WIDTH, style: str = "drawing") -> Iterator[str]:
     """Yield a picture: its titles and its legend as text, and each panel, or why there is none."""
     if picture.title or picture.expected:
-        title = element("strong", escape(plain_name(picture.title, LONGEST_TITLE)))
+        title = element("strong", escape(drawing.plain_name(picture.title, drawing.LONGEST_TITLE)))
         yield element("figcaption", f"{title} {escape(picture.expected)}")
-    if not engine_starts():
-        yield element("p", escape(NO_ENGINE))
+    if not drawing.engine_starts():
+        yield element("p", escape(drawing.NO_ENGINE))
         return
-    specs = zip(picture.panels, panel_specs(picture, width), strict=True)
+    specs = zip(picture.panels, drawing.panel_specs(picture, width), strict=True)
     panels = (
         (element("p", escape(panel.title)) if panel.title else "")
-        + element("div", draw_spec(spec, picture.description or picture.title), style)
+        + element("div", drawing.draw_spec(spec, picture.description or picture.title), style)
         for panel, spec in specs
     )
     yield element("div", "".join(element("div", panel) for panel in panels), "panels")
     names = (
-        f'<span><i style="background: {color}"></i>{escape(name)}</span>' for name, color in legend(picture).items()
+        f'<span><i style="background: {color}"></i>{escape(name)}</span>'
+        for name, color in drawing.legend(picture).items()
     )
     yield element("p", " ".join(names), "keys")
 
 
 def _linked_map(block: LinkedMap) -> Iterator[str]:
     """Yield a map: its pictures and its table for all rows, which the script of the page replaces."""
-    specs = {"map": selectable(*panel_specs(block.picture, MAP_WIDTH))}
+    specs = {"map": drawing.selectable(*drawing.panel_specs(block.picture, MAP_WIDTH))}
     specs["map"]["layer"][0]["data"].pop("values")  # The script takes them from the data
     pictures = [("map", block.picture), *(("drawing", each) for each in block.others)]
     if block.histogram is not None:
-        specs["histogram"] = replaceable(*panel_specs(block.histogram, MAP_WIDTH))
+        specs["histogram"] = drawing.replaceable(*drawing.panel_specs(block.histogram, MAP_WIDTH))
         pictures.append(("histogram", block.histogram))
     yield '<div class="linked-map">'
     yield '<p class="choice" hidden><label>Region: <select></select></label> or drag over the map</p>'

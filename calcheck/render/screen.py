@@ -188,10 +188,7 @@ def _lines(effect: Effect, report: Report, conclusion: Conclusion) -> Iterator[t
     strength: Emphasis = "strong" if effect.within is False else ""
     if topic == "shape":
         if other := _other_level(conclusion):
-            yield (
-                topic,
-                Cell(_measure(_span(other), tolerance, _tails(effect, other, conclusion))),
-            )
+            yield topic, Cell(_measure(_span(other), tolerance, _tails(effect, other, conclusion)))
     elif effect.value is None or topic not in ("size", "bias", *ALONG):
         yield topic, Cell(effect.text, strength)
     elif topic == "size":

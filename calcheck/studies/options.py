@@ -8,15 +8,7 @@ from calcheck.errors import OptionError
 from calcheck.execution import run
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.object_store import TIMEOUT_SECONDS
-from calcheck.options import (
-    Argument,
-    NotNegative,
-    flag_of,
-    group,
-    option,
-    require_positive_option,
-    share_suggestion,
-)
+from calcheck.options import Argument, NotNegative, flag_of, group, option, require_positive_option, share_suggestion
 from calcheck.render import format_names
 
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf", "excel"]

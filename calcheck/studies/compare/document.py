@@ -9,16 +9,7 @@ from calcheck.charts.picture import Axis, Line, Panel, Picture, Points, Rule
 from calcheck.models.best_model import SCORES
 from calcheck.models.report_difference import Change, Diff, Unmatched
 from calcheck.render import document, new_inputs
-from calcheck.render.numbers_and_notes import (
-    ABSENT,
-    interval,
-    name_with_unit,
-    number,
-    p_value,
-    results_by,
-    skipped_notes,
-    unit,
-)
+from calcheck.render import numbers_and_notes as words
 from calcheck.render.pictures import curve, expected_marks, numbers
 from calcheck.reports import Report, Result
 from calcheck.reports.conclusion import BestModel
@@ -79,7 +70,7 @@ def comparison_blocks(report: Report) -> Iterator[document.Block]:
     yield from _answer(report)
     by_metric = _by_metric(report)
     columns = [
-        document.Column(name, "right", _better(results), unit(results[0]), dataset)
+        document.Column(name, "right", _better(results), words.unit(results[0]), dataset)
         for (dataset, name), results in by_metric.items()
     ]
     rows = [
@@ -96,15 +87,17 @@ def comparison_blocks(report: Report) -> Iterator[document.Block]:
 
 def _value(result: Result) -> document.Cell:
     deviation = result.details.get("deviation")
-    after = "" if deviation is None else f" ({number(deviation)})"
-    return document.Cell(number(result.number), RANKS.get(result.details.get("rank", 0), ""), after)
+    after = "" if deviation is None else f" ({words.number(deviation)})"
+    return document.Cell(words.number(result.number), RANKS.get(result.details.get("rank", 0), ""), after)
 
 
 def _parts(results: Sequence[Result]) -> document.Table:
     """Return a table of the parts of a score, with models as rows."""
-    scale = unit(results[0])
+    scale = words.unit(results[0])
     columns = [document.Column(name, "right", better, scale) for name, better in PARTS.items()]
-    rows = [document.row_of(model_of(result), *(number(result.details[name]) for name in PARTS)) for result in results]
+    rows = [
+        document.row_of(model_of(result), *(words.number(result.details[name]) for name in PARTS)) for result in results
+    ]
     title = f"parts of the score, {with_dataset(results[0], results[0].metric)}"
     return document.Table((document.Column("model"), *columns), tuple(rows), title)
 
@@ -117,7 +110,7 @@ def _differences(report: Report) -> document.Table:
     rows = []
     for result in found:
         models = with_dataset(result, f"{model_of(result)} − {result.slice['minus']}")
-        values = (number(result.number), interval(result), p_value(result))
+        values = (words.number(result.number), words.interval(result), words.p_value(result))
         rows.append(document.row_of(models, difference_name(result), *values))
     numbers = (document.Column(name, "right", rank=name == "interval") for name in ("value", "interval", "p"))
     columns = (document.Column("difference"), document.Column("metric"), *numbers)
@@ -154,7 +147,7 @@ def difference_name(result: Result) -> str:
     ideal = result.details.get("ideal")
     if ideal is None:
         return result.metric
-    shown = {number(each) for each in ideal}
+    shown = {words.number(each) for each in ideal}
     if shown == {"0"}:
         return f"|{result.metric}|"
     return f"|{result.metric} − {shown.pop() if len(shown) == 1 else 'reference'}|"
@@ -177,7 +170,7 @@ def decompositions(report: Report) -> dict[tuple[str, str], list[Result]]:
 def _better(results: Sequence[Result]) -> str:
     """Return an arrow to the better values; the arrow to a number needs it to be the same for all models."""
     if results[0].orientation == "reference":
-        references = {number(result.reference) for result in results}
+        references = {words.number(result.reference) for result in results}
         return f"→ {references.pop()}" if len(references) == 1 else "→ reference"
     return {"smaller": "↓", "larger": "↑", "zero": "→ 0"}.get(results[0].orientation, "")
 
@@ -200,7 +193,7 @@ def _notes(report: Report) -> list[str]:
         shared = list(found) == datasets and all(each == groups[0] for each in groups)
         for dataset, by in ({"": groups[0]} if shared else found).items():
             lines.append(": ".join(part for part in (dataset, _note(report, note, by)) if part))
-    return lines + skipped_notes(report)
+    return lines + words.skipped_notes(report)
 
 
 def _note(report: Report, note: str, by: dict[str, list[str]]) -> str:
@@ -266,14 +259,14 @@ def _row(change: Change) -> tuple[document.Cell, ...]:
     """Return the cells of a change: values, absolute and relative change, whether in the old interval, verdicts."""
     by, relative = "0", "0 %"
     if not _is_unchanged(change) or change.change is None:
-        by = ABSENT if change.change is None else f"{change.change:+.3g}"
-        relative = ABSENT if change.relative is None else f"{PERCENT * change.relative:+.3g} %"
-    inside = {None: ABSENT, True: "yes", False: "no"}[change.inside]
+        by = words.ABSENT if change.change is None else f"{change.change:+.3g}"
+        relative = words.ABSENT if change.relative is None else f"{PERCENT * change.relative:+.3g} %"
+    inside = {None: words.ABSENT, True: "yes", False: "no"}[change.inside]
     disjoint = ", intervals disjoint" if change.overlap is False else ""
     texts = document.row_of(
         _report_name(change),
-        number(change.old),
-        number(change.new),
+        words.number(change.old),
+        words.number(change.new),
         by,
         relative,
         inside + disjoint,
@@ -306,9 +299,8 @@ def _diff_notes(diff: Diff) -> list[str]:
     for where, other, results in (("old", "new", diff.only_old), ("new", "old", diff.only_new)):
         for result in results:
             reason = f"; skipped in the {other} report: {result.reason}" if result.reason else ""
-            notes.append(
-                f"only in the {where} report: {_report_name(result, options=True)}, {number(result.value)}{reason}"
-            )
+            name = _report_name(result, options=True)
+            notes.append(f"only in the {where} report: {name}, {words.number(result.value)}{reason}")
     lacking = [side for side in ("old", "new") if all(getattr(each, side) is None for each in diff.answers)]
     if lacking:
         notes.append(f"no answer in the {' and the '.join(lacking)} report: those of calcheck evaluate have one")
@@ -324,7 +316,7 @@ def _shown(value: Any) -> str:
     """Return the value of a setting as text; a hash is abbreviated."""
     if isinstance(value, str) and len(value) == FINGERPRINT:
         return f"{value[:SHOWN]}…"
-    return ABSENT if value is None else value if isinstance(value, str) else json.dumps(value)
+    return words.ABSENT if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 BETTER = {"smaller": ", left is better", "larger": ", right is better"}
@@ -355,7 +347,7 @@ def _panel(results: Sequence[Result], first: str) -> Panel:
     values, low, high = (numbers(getattr(result, side) for result in results) for side in ("value", "low", "high"))
     points = Points(values, places, "", low, high, horizontal=True)
     title = f"{with_dataset(results[0], results[0].metric)}{BETTER.get(results[0].orientation, '')}"
-    scale = name_with_unit(results[0]).removeprefix(results[0].metric)
+    scale = words.name_with_unit(results[0]).removeprefix(results[0].metric)
     axis = f"{difference_name(results[0])}{scale} − {first}"
     return Panel((Rule(x=0), points), Axis(axis), Axis(names=names), title)
 
@@ -369,7 +361,7 @@ def _plane(results: Sequence[Result]) -> Panel:
     high = max(x)
     lines = [Line([0.0, high], [gain - loss, gain - loss + high], dashed=True) for loss, gain in zip(x, y, strict=True)]
     points = [Points([loss], [gain], model_of(each)) for each, loss, gain in zip(results, x, y, strict=True)]
-    scale = name_with_unit(results[0]).removeprefix(results[0].metric)
+    scale = words.name_with_unit(results[0]).removeprefix(results[0].metric)
     title = f"{with_dataset(results[0], results[0].metric)}, dashed: equal scores, better above"
     return Panel(
         (*lines, *points), Axis(f"miscalibration{scale}, left is better", low=0), Axis(f"discrimination{scale}"), title
@@ -379,14 +371,14 @@ def _plane(results: Sequence[Result]) -> Panel:
 def trend_picture(report: Report) -> Picture:
     """Return the picture of a series: a panel per metric, with intervals and limits of perfect models."""
     panels = []
-    for results in results_by(report.results, "metric").values():
+    for results in words.results_by(report.results, "metric").values():
         places = [float(result.slice["at"]) for result in results]
         values, low, high = (numbers(getattr(result, side) for result in results) for side in ("value", "low", "high"))
         if any("deviation" in result.details for result in results):  # Over trials
             spread = [result.details.get("deviation", 0.0) for result in results]
             low, high = ([value + sign * s for value, s in zip(values, spread, strict=True)] for sign in (-1, 1))
         marks = (*expected_marks(results, places), *curve("observed", places, values, (low, high)))
-        panels.append(Panel(marks, Axis("position of the file"), Axis(name_with_unit(results[0]))))
+        panels.append(Panel(marks, Axis("position of the file"), Axis(words.name_with_unit(results[0]))))
     return Picture(
         tuple(panels),
         "Metrics over the series of files",

@@ -11,21 +11,9 @@ from calcheck.core.text import percent
 from calcheck.errors import OptionError
 from calcheck.reports import Gate, Input, Level, Monitor, Overall, Report, Result, results_by_group
 from calcheck.reports.conclusion import Answered, NewInputs, Qualifier, effect_name
-from calcheck.studies.gate import rules
-from calcheck.studies.gate.name_resolution import (
-    EFFECT_FIELDS,
-    EFFECTS,
-    ON_EFFECTS,
-    ON_FIELDS,
-    ON_PARTS,
-    REGION_FIELDS,
-    ByGroup,
-    SliceSummary,
-    format_value,
-    format_values,
-)
+from calcheck.studies.gate import name_resolution, rules
 
-Part = Result | Input | Overall | SliceSummary | Monitor | str | Mapping[str, Any] | None
+Part = Result | Input | Overall | name_resolution.SliceSummary | Monitor | str | Mapping[str, Any] | None
 Parts = Mapping[str, Part]
 ANSWER = "{0}answer == 'no'"
 STRICT = "{0}answer != 'yes' or {0}qualifiers.at-level == 1 or {0}qualifiers.on-average == 1"
@@ -74,7 +62,7 @@ def _gate(result: Result, tolerance: float, within: Collection[str]) -> Gate:
         rule=f"{name}.verdict == fail",
         level="warn" if shown else "fail",
         passed=passed,
-        message=format_values(values, lambda _: result) + shown,
+        message=name_resolution.format_values(values, lambda _: result) + shown,
         values=values,
     )
 
@@ -98,8 +86,10 @@ def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") ->
     """
     if any(_is_of_outputs(name, report) for name in rule.names()):
         return _worst_gate({name: evaluate_rule(rule, each, level=level) for name, each in report.of_outputs().items()})
-    groups: ByGroup = {"": {}, **results_by_group(report.results)}
-    parts = _parts_of(report, SliceSummary.from_groups({name: each for name, each in groups.items() if name}))
+    groups: name_resolution.ByGroup = {"": {}, **results_by_group(report.results)}
+    parts = _parts_of(
+        report, name_resolution.SliceSummary.from_groups({name: each for name, each in groups.items() if name})
+    )
     names = {str(name): (name, _results_of(name, rule, groups)) for name in rule.names()}
     values = {text: _found(name, rule, {**results, **parts}) for text, (name, results) in names.items()}
     open_verdicts = {text for text, (name, _) in names.items() if name.is_verdict and values[text] in (None, "none")}
@@ -113,7 +103,7 @@ def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") ->
         rule=rule.text,
         level=level,
         passed=judged and not violated,
-        message=format_values(values, lambda text: names[text][1].get(names[text][0].head), rule.text),
+        message=name_resolution.format_values(values, lambda text: names[text][1].get(names[text][0].head), rule.text),
         values=values,
         judged=judged,
     )
@@ -136,7 +126,7 @@ def _worst_gate(gates: Mapping[str, Gate]) -> Gate:
     return replace(gates[name], message="; ".join(f"{each}: {gates[each].message}" for each in told))
 
 
-def _parts_of(report: Report, summary: SliceSummary) -> Parts:
+def _parts_of(report: Report, summary: name_resolution.SliceSummary) -> Parts:
     """Return the parts of a report besides metrics; of effects of several kinds, that of the bias has its own name."""
     parts: dict[str, Part] = {
         rules.INPUT: report.input,
@@ -150,13 +140,13 @@ def _parts_of(report: Report, summary: SliceSummary) -> Parts:
         value = math.inf if region.value is None else region.value
         is_scale = region.direction in ("too-narrow", "too-wide")
         values = (value, 0.0, region.rows) if is_scale else (1.0, value, region.rows)
-        parts[rules.REGION] = dict(zip(REGION_FIELDS, values, strict=True))
+        parts[rules.REGION] = dict(zip(name_resolution.REGION_FIELDS, values, strict=True))
     elif "region_searched" in report.settings:
-        parts[rules.REGION] = dict(zip(REGION_FIELDS, (1.0, 0.0, 0), strict=True))
+        parts[rules.REGION] = dict(zip(name_resolution.REGION_FIELDS, (1.0, 0.0, 0), strict=True))
     if (conclusion := report.conclusion) is not None:
         parts[rules.ANSWER] = conclusion.answer
         parts[rules.QUALIFIERS] = _qualifiers(conclusion)
-        parts[rules.EFFECTS] = _effects(conclusion, EFFECTS)
+        parts[rules.EFFECTS] = _effects(conclusion, name_resolution.EFFECTS)
         parts[rules.ON] = None if conclusion.on is None else _on_new_inputs(conclusion.on)
     return parts
 
@@ -168,20 +158,23 @@ def _qualifiers(answered: Answered) -> dict[str, int]:
 def _effects(answered: Answered, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the fields of effects by name; None for those of absent effects."""
     found = {effect_name(each.topic, each.kind): vars(each) for each in answered.effects}
-    return {name: {field: found.get(name, {}).get(field) for field in EFFECT_FIELDS} for name in names}
+    return {name: {field: found.get(name, {}).get(field) for field in name_resolution.EFFECT_FIELDS} for name in names}
 
 
 def _on_new_inputs(on: NewInputs) -> dict[str, Any]:
     """Return what rules can say about new inputs."""
     return {
-        **{name: getattr(on, name) for name in ON_FIELDS},
-        **{part: {name: getattr(getattr(on, part), name) for name in names} for part, names in ON_PARTS.items()},
+        **{name: getattr(on, name) for name in name_resolution.ON_FIELDS},
+        **{
+            part: {name: getattr(getattr(on, part), name) for name in names}
+            for part, names in name_resolution.ON_PARTS.items()
+        },
         rules.QUALIFIERS: _qualifiers(on),
-        **_effects(on, ON_EFFECTS),
+        **_effects(on, name_resolution.ON_EFFECTS),
     }
 
 
-def _results_of(name: rules.Name, rule: rules.Rule, groups: ByGroup) -> dict[str, Result]:
+def _results_of(name: rules.Name, rule: rules.Rule, groups: name_resolution.ByGroup) -> dict[str, Result]:
     """Return the results of the group that a name refers to, or of all rows, by metric."""
     if name.group not in groups:
         listed = ", ".join(repr(each) for each in groups if each)
@@ -233,7 +226,8 @@ def _holds(
             left, right = _value(condition.left, values, rule), _value(condition.right, values, rule)
             texts = [isinstance(value, str) for value in (left, right)]
             if any(texts) and not (all(texts) and condition.operator in EQUALITIES):
-                sides = f"{format_value(left)!r} {condition.operator} {format_value(right)!r}"
+                shown = [repr(name_resolution.format_value(each)) for each in (left, right)]
+                sides = f" {condition.operator} ".join(shown)
                 raise OptionError(
                     f"rule {rule.text!r} compares {sides}: compare numbers with numbers, or text with text by == or !="
                 )

@@ -29,16 +29,7 @@ from calcheck.render.pictures import answer_picture, metric_picture
 from calcheck.render.screen import screen_answer
 from calcheck.reports import Report
 from calcheck.statistics.curves import FEW_ROWS, RowIntervals, row_intervals
-from calcheck.studies.page.picture import (
-    NewRowsShown,
-    cause_picture,
-    group_picture,
-    histogram_picture,
-    local_pictures,
-    map_picture,
-    new_inputs_pictures,
-    predictions_picture,
-)
+from calcheck.studies.page import picture as pictures
 from calcheck.typing import Mask, Values
 
 if TYPE_CHECKING:
@@ -167,7 +158,7 @@ class ModelReport:
     cause: Picture | None = None  # Of the most likely cause of a no
     worst: Sequence[dict[str, Any]] = ()  # Rows with the largest errors for their uncertainties
     recalibration: tuple[page.PageBlock, ...] = ()  # A correction that was fitted to other rows, with its report
-    new: NewRowsShown | None = None  # New rows, for which there is an answer, too
+    new: pictures.NewRowsShown | None = None  # New rows, for which there is an answer, too
     outputs: "tuple[ModelReport, ...]" = ()  # The same about each of several targets
 
 
@@ -298,8 +289,8 @@ def _linked(table: documents.Table) -> documents.Table:
 
 def _figures(report: Report, metric: str) -> Iterator[page.Figure]:
     """Yield the picture of a metric, if the report has its curves."""
-    pictures = (metric_picture(report, result) for result in report.results if result.metric == metric)
-    yield from (page.figure(picture) for picture in pictures if picture is not None)
+    drawn = (metric_picture(report, result) for result in report.results if result.metric == metric)
+    yield from (page.figure(picture) for picture in drawn if picture is not None)
 
 
 def _where(model: ModelReport) -> Iterator[page.PageBlock]:
@@ -310,9 +301,9 @@ def _where(model: ModelReport) -> Iterator[page.PageBlock]:
     yield documents.Paragraph(DEPENDENT_NOTE if model.report.has_dependent_rows else REGION_NOTE)
     total, confidence = model.map.limited.total(), model.map.confidence
     yield page.LinkedMap(
-        map_picture(model.map),
-        histogram_picture(total, confidence),
-        tuple(local_pictures(model.map)),
+        pictures.map_picture(model.map),
+        pictures.histogram_picture(total, confidence),
+        tuple(pictures.local_pictures(model.map)),
         _region_table(total, confidence),
         _data(model.map),
     )
@@ -324,7 +315,7 @@ def _new_inputs(model: ModelReport) -> Iterator[page.PageBlock]:
     """Yield the answer at new inputs, their places on the map, and their distances from the tested ones."""
     yield from documents.answer_on(model.report)
     if model.new is not None:
-        yield page.Row(tuple(page.figure(each) for each in new_inputs_pictures(model.new, model.map)))
+        yield page.Row(tuple(page.figure(each) for each in pictures.new_inputs_pictures(model.new, model.map)))
 
 
 def _groups(model: ModelReport) -> Iterator[page.PageBlock]:
@@ -332,12 +323,12 @@ def _groups(model: ModelReport) -> Iterator[page.PageBlock]:
         yield documents.Paragraph(DEPENDENT_NOTE)
     for groups in model.groups:
         yield group_table(groups)
-        yield page.Figure(group_picture(groups), ())
+        yield page.Figure(pictures.group_picture(groups), ())
 
 
 def _predictions(model: ModelReport) -> Iterator[page.PageBlock]:
     if model.predictions is not None:
-        yield page.Row((page.figure(predictions_picture(model.predictions)),))
+        yield page.Row((page.figure(pictures.predictions_picture(model.predictions)),))
 
 
 def _worst(model: ModelReport) -> Iterator[documents.Block]:
@@ -431,17 +422,17 @@ def model_report(
         new=evaluated.new and _shown(*evaluated.new, rows, inputs, x, y),
         groups=maps.column_groups(rows, run, without=used, level=level, independent=independent),
         predictions=row_intervals(rows, Coverage(level).level_of(rows.predictive), inputs=inputs, size=FEW_ROWS),
-        cause=next((cause_picture(each, rows) for each in causes), None),
+        cause=next((pictures.cause_picture(each, rows) for each in causes), None),
         worst=evaluated.worst(run),
     )
 
 
 def _shown(
     new: Predictions, found: "Transferred", rows: Predictions, inputs: Sequence[str], x: maps.Variable, y: maps.Variable
-) -> NewRowsShown:
+) -> pictures.NewRowsShown:
     """Return what a page shows of new rows."""
     places = maps.positions_of(new, rows, inputs, x, y)
-    return NewRowsShown(found.columns["beyond"], found.columns["distance"], found.tested_distances, places)
+    return pictures.NewRowsShown(found.columns["beyond"], found.columns["distance"], found.tested_distances, places)
 
 
 class EvaluatedRows:

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING
 from calcheck.charts.picture import Axis, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.core.text import p_text, percent
 from calcheck.render import document
-from calcheck.render.numbers_and_notes import (
-    ABSENT,
-    factor,
-    interval,
-    name_with_unit,
-    notes,
-    number,
-    p_value,
-    terms,
-)
+from calcheck.render import numbers_and_notes as words
 from calcheck.render.pictures import numbers
 
 if TYPE_CHECKING:
@@ -52,7 +43,7 @@ def recalibration_blocks(report: Report) -> Iterator[document.Block]:
     """Yield the document of a recalibration study, or of a correction that was applied."""
     yield document.source(report.input)
     yield from recalibration_tables(report)
-    yield from document.note_blocks(notes(report))
+    yield from document.note_blocks(words.notes(report))
 
 
 def recalibration_screen(report: Report) -> Iterator[document.Block]:
@@ -72,7 +63,7 @@ def recalibration_screen(report: Report) -> Iterator[document.Block]:
     yield from (replace(each, most=most) if each.title.startswith(PLACES) else each for each in tables)
     told = tuple(each for each in report.results if each.metric not in OF_PREDICTIONS)
     errors = tuple(each for each in report.skipped if each.code != "inapplicable")
-    yield from document.note_blocks(notes(replace(report, results=told, skipped=errors)))
+    yield from document.note_blocks(words.notes(replace(report, results=told, skipped=errors)))
 
 
 def _without_verdicts(table: document.Table) -> document.Table:
@@ -121,7 +112,7 @@ ANSWERS: dict[str, document.Emphasis] = {"yes": "pass", "no": "fail", "not-shown
 
 def _relative(difference: float | None, unchanged: float | None) -> str:
     """Return a difference in percent of the score without a correction."""
-    return ABSENT if difference is None or not unchanged else _percent(100 * difference / abs(unchanged))
+    return words.ABSENT if difference is None or not unchanged else _percent(100 * difference / abs(unchanged))
 
 
 def _percent(change: float) -> str:
@@ -150,9 +141,11 @@ def _answer_after(report: Report) -> Iterator[tuple[str, document.Cell]]:
     """Yield the answer about the corrected rows, with by how much intervals would have to be wider."""
     if (found := report.conclusion) is None or found.tolerance is None:
         return
-    sizes = [factor((each.value, each.low, each.high)) for each in found.effects if each.topic == "size" and each.value]
+    sizes = [
+        words.factor((each.value, each.low, each.high)) for each in found.effects if each.topic == "size" and each.value
+    ]
     is_other = any(each.slice.get("rows") == OTHER for each in report.results)
-    within = f", within {percent(found.tolerance, 1)}" if found.answer == "yes" else terms(found)
+    within = f", within {percent(found.tolerance, 1)}" if found.answer == "yes" else words.terms(found)
     told = "".join([within, *(f", {each}" for each in sizes)])
     told += " on other rows" if is_other else " out of fold"
     yield "then", document.answer_cell(found, told)
@@ -178,7 +171,7 @@ def _places(results: Sequence[Result]) -> document.Table:
         by_place.setdefault(str(each.slice["group"]), {})[str(each.slice["stage"])] = each
     rows = []
     for label, own in by_place.items():
-        factors = [factor((own[stage].value, own[stage].low, own[stage].high)) for stage in (BEFORE, AFTER)]
+        factors = [words.factor((own[stage].value, own[stage].low, own[stage].high)) for stage in (BEFORE, AFTER)]
         rows.append(document.row_of(label, f"{own[BEFORE].slice['n']:,}", *factors))
     columns = (
         document.Column("where"),
@@ -197,15 +190,15 @@ def _methods(results: Sequence[Result], chosen: str) -> document.Table:
     for result in means:
         name = str(result.slice["method"])
         paired = differences.get(name)
-        change = ABSENT
+        change = words.ABSENT
         if paired is not None:
             change = _relative(paired.value, unchanged)
-        texts = (ABSENT, ABSENT) if paired is None else (interval(paired), p_value(paired))
-        score = document.Cell(number(result.number), "best" if name == chosen else "")
+        texts = (words.ABSENT, words.ABSENT) if paired is None else (words.interval(paired), words.p_value(paired))
+        score = document.Cell(words.number(result.number), "best" if name == chosen else "")
         rows.append((document.Cell(name), score, *document.row_of(change, *texts)))
     columns = (
         document.Column("method"),
-        document.Column(f"{name_with_unit(means[0])} out of fold", "right", "↓"),
+        document.Column(f"{words.name_with_unit(means[0])} out of fold", "right", "↓"),
         document.Column("change", "right"),
         document.Column("difference from none", "right", rank=2),
         document.Column("p", "right", rank=1),
@@ -224,15 +217,15 @@ def _stages(results: Sequence[Result], rows: str) -> document.Table:
     cells = []
     for name in names:
         found = [by_stage[stage].get(name) for stage in stages]
-        row = [document.Cell(next(name_with_unit(each) for each in found if each is not None))]
+        row = [document.Cell(next(words.name_with_unit(each) for each in found if each is not None))]
         for each in found:
             row += (
-                document.row_of(ABSENT, ABSENT)
+                document.row_of(words.ABSENT, words.ABSENT)
                 if each is None
-                else (document.Cell(number(each.number), "strong"), document.Cell(each.verdict, each.verdict))
+                else (document.Cell(words.number(each.number), "strong"), document.Cell(each.verdict, each.verdict))
             )
         last = found[-1]
-        cells.append((*row, document.Cell(number(None if last is None else last.reference))))
+        cells.append((*row, document.Cell(words.number(None if last is None else last.reference))))
     columns = (
         document.Column("metric"),
         *(column for stage in stages for column in (document.Column(stage, "right"), document.Column("verdict"))),
@@ -282,5 +275,5 @@ def _choice(differences: Sequence[Result], chosen: str) -> Panel:
     values, low, high = (numbers(getattr(result, side) for result in differences) for side in ("value", "low", "high"))
     places = [float(place) for place in range(len(names))]
     points = Points(values, places, "", low, high, horizontal=True)
-    label = f"change of {name_with_unit(differences[0])}"
+    label = f"change of {words.name_with_unit(differences[0])}"
     return Panel((Rule(x=0), points), Axis(label), Axis(names=names), "methods, out of fold")

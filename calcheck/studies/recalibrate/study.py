@@ -19,15 +19,8 @@ from calcheck.metrics.base import Metric
 from calcheck.options import TOLERANCE
 from calcheck.outputs import correlation, require_other_file, with_new_files
 from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.recalibration import cross_validation
 from calcheck.recalibration import methods as corrections
-from calcheck.recalibration.cross_validation import (
-    WEIGHTS,
-    Candidate,
-    CrossValidation,
-    cross_validate,
-    fitted_rows,
-    require_other_rows,
-)
 from calcheck.recalibration.features import PREDICTED, require_single_target, usable_columns
 from calcheck.regions.partition import predicted_columns
 from calcheck.reports import Inference, Report, Result, Skipped
@@ -207,7 +200,7 @@ def recalibrate(
     study = _Study(source, options or RecalibrationOptions(), run or Run(), new)
     chosen = study.chosen
     metrics = judges() if metrics is None else metrics
-    own, without = (metrics, []) if new is None else weighted_forms(metrics, WEIGHTS, "--on")
+    own, without = (metrics, []) if new is None else weighted_forms(metrics, cross_validation.WEIGHTS, "--on")
     judged = list(study.judged(own))
     found = study.fitted
     if sink is not None:
@@ -216,7 +209,7 @@ def recalibrate(
     if other is not None:
         if isinstance(other, FileSource):
             other = replace(other, also=tuple(dict.fromkeys((*other.also, *found.columns))))
-        require_other_rows(study.rows, other.predictions())
+        cross_validation.require_other_rows(study.rows, other.predictions())
         second = judge_map(other, found, metrics=metrics, run=study.run)
         judged.append(second)
         warnings += tuple(each for each in second.results[0].warnings if each.code == "outside-range")
@@ -290,7 +283,7 @@ class _Study:
         self._left: dict[str, WrongPlace | None] = {}
 
     @cached_property
-    def _validated(self) -> tuple[CrossValidation, list[Candidate]]:
+    def _validated(self) -> tuple[cross_validation.CrossValidation, list[cross_validation.Candidate]]:
         predictive = self.rows.distributions().load()
         asked = self.options.method
         methods = (
@@ -299,7 +292,7 @@ class _Study:
             else (corrections.Method(corrections.NONE), corrections.Method.parse(asked))
         )
         lean = self.rows.without(*(part for part in ("x", "id") if getattr(self.rows, part) is not None))
-        return cross_validate(
+        return cross_validation.cross_validate(
             replace(lean, predictive=predictive),
             list(dict.fromkeys(methods)),
             self.fits,
@@ -310,7 +303,7 @@ class _Study:
         )
 
     @cached_property
-    def chosen(self) -> Candidate:
+    def chosen(self) -> cross_validation.Candidate:
         """The method to use: the one that was asked for, or the best; one that leaves no wrong region comes first."""
         validation, found = self._validated
         if self.options.method != corrections.AUTO:
@@ -396,7 +389,7 @@ class _Study:
     def fitted(self) -> corrections.RecalibrationMap:
         """The chosen method, fitted to all rows."""
         method = self.chosen.method
-        steps = method.fit(fitted_rows(self.rows), self.fits)
+        steps = method.fit(cross_validation.fitted_rows(self.rows), self.fits)
         table = []
         for each in self._validated[1]:
             score = {"reason": each.reason} if each.reason else {"value": each.mean}
@@ -409,7 +402,7 @@ class _Study:
             return found
         return replace(found, new_inputs=_fitted_files(self.new_source), effective_rows=self.effective_rows)
 
-    def _paired(self, candidate: Candidate) -> Any:
+    def _paired(self, candidate: cross_validation.Candidate) -> Any:
         """Return the comparison of a method with no change; None for no change itself."""
         validation, found = self._validated
         unchanged = found[0].scores

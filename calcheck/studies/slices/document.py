@@ -8,19 +8,8 @@ from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Points, R
 from calcheck.conclusion.answer import are_beyond, are_within
 from calcheck.core.text import percent
 from calcheck.render import document, screen
+from calcheck.render import numbers_and_notes as words
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
-from calcheck.render.numbers_and_notes import (
-    ABSENT,
-    ADJUSTED_LEGEND,
-    Span,
-    factor,
-    interval,
-    name_with_unit,
-    notes,
-    number,
-    results_by,
-    shift,
-)
 from calcheck.render.pictures import CLEAR, numbers, outline
 from calcheck.reports import Curve, Report, Result
 from calcheck.reports.conclusion import Conclusion
@@ -43,16 +32,16 @@ def tree_table(report: Report) -> document.Table:
         document.Column("p", "right", rank=1),
         document.Column("verdict"),
     )
-    results, depths, rows = results_by(report.results, "group"), list[int](), []
+    results, depths, rows = words.results_by(report.results, "group"), list[int](), []
     for node in report.settings["tree"]:
         depths.append(0 if node["parent"] is None else depths[node["parent"]] + 1)
         cells = document.row_of(INDENT * depths[-1] + str(node["rule"]), f"{node['rows']:,}")
         if own := results.get(str(node["group"]), []):  # The last metric of the fault, or the last one if there is none
             result = next((each for each in reversed(own) if each.p_value_adjusted is not None), own[-1])
-            value = document.Cell(number(result.number), "strong")
-            texts = document.row_of(interval(result), document.adjusted(result))
+            value = document.Cell(words.number(result.number), "strong")
+            texts = document.row_of(words.interval(result), document.adjusted(result))
             verdict = document.Cell(str(node["verdict"]), "fail" if result.verdict == "fail" else "none")
-            cells += (document.Cell(name_with_unit(result)), value, *texts, verdict)
+            cells += (document.Cell(words.name_with_unit(result)), value, *texts, verdict)
         else:
             cells += document.row_of("", "", "", "", "")
         rows.append(cells)
@@ -91,7 +80,7 @@ def slices_screen(report: Report) -> Iterator[document.Block]:
         document.Column("verdict"),
     )
     yield document.Table(columns, rows, most=MOST + bool(rest))
-    yield from document.note_blocks(notes(report))
+    yield from document.note_blocks(words.notes(report))
 
 
 def _leading(report: Report, found: Conclusion, ranked: Sequence[tuple[str, dict[str, Result]]]) -> str:
@@ -105,7 +94,7 @@ def _leading(report: Report, found: Conclusion, ranked: Sequence[tuple[str, dict
 
 def ranked_groups(report: Report) -> list[tuple[str, dict[str, Result]]]:
     """Return groups with a width factor, by metric, without all rows: those that fail first, then by their p-values."""
-    found = results_by((each for each in report.results if "filter" in each.slice), "group")
+    found = words.results_by((each for each in report.results if "filter" in each.slice), "group")
     groups = [(label, {each.metric: each for each in own}) for label, own in found.items()]
     whole = {str(each.slice["group"]) for each in report.results if each.slice["rows"] == report.input.n}
     known = [(label, own) for label, own in groups if "width-factor" in own and label not in whole]
@@ -143,10 +132,10 @@ def _leading_metric(own: dict[str, Result]) -> str:
     return "standardized-bias" if failed == {"standardized-bias"} else "width-factor"
 
 
-def _number_and_bar(metric: str, span: Span, tolerance: float) -> tuple[str, str]:
+def _number_and_bar(metric: str, span: words.Span, tolerance: float) -> tuple[str, str]:
     if metric == "standardized-bias":
-        return shift(span), screen.bar(screen.shares(span, tolerance))
-    return factor(span), screen.bar(screen.logarithms(span, tolerance))
+        return words.shift(span), screen.bar(screen.shares(span, tolerance))
+    return words.factor(span), screen.bar(screen.logarithms(span, tolerance))
 
 
 def _rest_row(rest: dict[str, Any], own: dict[str, Result], tolerance: float) -> tuple[document.Cell, ...]:
@@ -191,8 +180,8 @@ def slices_blocks(report: Report) -> Iterator[document.Block]:
     if searched:
         yield document.Legend(TREE_LEGEND if "tree" in report.settings else REGIONS_LEGEND)
     else:
-        yield document.Legend((EXPECTED_LEGEND, ADJUSTED_LEGEND, *document.one_sided_lines(report)))
-    yield from document.note_blocks(notes(report))
+        yield document.Legend((EXPECTED_LEGEND, words.ADJUSTED_LEGEND, *document.one_sided_lines(report)))
+    yield from document.note_blocks(words.notes(report))
 
 
 def is_search(report: Report) -> bool:
@@ -202,12 +191,12 @@ def is_search(report: Report) -> bool:
 
 def _regions(report: Report) -> document.Table:
     """Return a table with one line per region, and the metrics as columns."""
-    metrics = list(dict.fromkeys(name_with_unit(result) for result in report.results))
-    regions = results_by(report.results, "group")
+    metrics = list(dict.fromkeys(words.name_with_unit(result) for result in report.results))
+    regions = words.results_by(report.results, "group")
     rows = []
     for region, own in regions.items():
-        values = (document.Cell(number(result.number), result.verdict) for result in own)
-        p = next((document.adjusted(result) for result in own if result.p_value_adjusted is not None), ABSENT)
+        values = (document.Cell(words.number(result.number), result.verdict) for result in own)
+        p = next((document.adjusted(result) for result in own if result.p_value_adjusted is not None), words.ABSENT)
         rows.append((*document.row_of(region, f"{own[0].slice['rows']:,}"), *values, document.Cell(p)))
     columns = (
         document.Column("region"),
@@ -227,7 +216,7 @@ def slices_picture(report: Report) -> Picture:
     known = [result for result in report.results if result.value is not None]
     slices = list(dict.fromkeys(_name(result) for result in known))
     what = "regions" if is_search(report) else "groups"
-    panels = [_panel(results, slices) for results in results_by(known, "metric").values()]
+    panels = [_panel(results, slices) for results in words.results_by(known, "metric").values()]
     found = [result for result in report.results if result.curves]
     return Picture(
         (*panels, *[_map(result.curves[0], result.curves[1], str(result.slice["score"])) for result in found]),
@@ -250,7 +239,7 @@ def _panel(results: Sequence[Result], slices: Sequence[str]) -> Panel:
         with_interval = [result for result in own if result.low is not None]
         without = [result for result in own if result.low is None]
         marks += [_points(each, slices, name) for each in (with_interval, without) if each]
-    return Panel(tuple(marks), Axis(name_with_unit(results[0])), Axis(names=tuple(slices)), results[0].metric)
+    return Panel(tuple(marks), Axis(words.name_with_unit(results[0])), Axis(names=tuple(slices)), results[0].metric)
 
 
 def _points(results: Sequence[Result], slices: Sequence[str], name: str) -> Points:

@@ -24,19 +24,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.base import WEIGHT, Metric, RowMetric, inapplicable_reason
 from calcheck.options import TOLERANCE
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.regions.partition import (
-    CLEAR,
-    EMBEDDING,
-    PREDICTED,
-    Cut,
-    cut_columns,
-    describe_faults,
-    deviation,
-    filter_options,
-    is_explained,
-    partitions,
-    sentence,
-)
+from calcheck.regions import partition as regions
 from calcheck.reports import Report, Result, Skipped, Verdict, rejects, results_by_group
 from calcheck.reports.conclusion import Conclusion, Effect
 from calcheck.statistics import scores
@@ -246,12 +234,14 @@ def group_metrics() -> list[Metric[Any]]:
 
 def file_columns(columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns to read, or texts of cuts of columns, besides targets and predictions."""
-    return tuple(dict.fromkeys(each for each in columns if each.split(":")[0] not in (*PREDICTED, EMBEDDING)))
+    return tuple(
+        dict.fromkeys(each for each in columns if each.split(":")[0] not in (*regions.PREDICTED, regions.EMBEDDING))
+    )
 
 
 def by_groups(
     source: Source,
-    by: Sequence[Cut],
+    by: Sequence[regions.Cut],
     *,
     metrics: Sequence[Metric[Any]] | None = None,
     min_rows: int | None = None,
@@ -280,7 +270,7 @@ class _Group:
     @property
     def slice(self) -> dict[str, Any]:
         """What the report states about the rows of the group."""
-        return {"group": self.label, "filter": filter_options(self.conditions), "rows": len(self.rows)}
+        return {"group": self.label, "filter": regions.filter_options(self.conditions), "rows": len(self.rows)}
 
 
 ALL = "all rows"  # What explains a group that does not differ clearly from the other rows
@@ -289,15 +279,17 @@ ALL = "all rows"  # What explains a group that does not differ clearly from the 
 class _Groups:
     """Metrics of groups, of the data and of all replicates."""
 
-    def __init__(self, source: Source, by: Sequence[Cut], run: Run, min_rows: int, *, refit: bool, cross: bool) -> None:
+    def __init__(
+        self, source: Source, by: Sequence[regions.Cut], run: Run, min_rows: int, *, refit: bool, cross: bool
+    ) -> None:
         self.source, self.run, self.min_rows, self.refit = source, run, min_rows, refit
         self.rows = source.predictions()
         if not by:
             raise OptionError("there are no columns to form groups: name at least one")
         if self.rows.predictive is not None and self.rows.predictive.targets > 1:
             raise DataError("groups are judged by one target: pass --only TARGET for one of several")
-        self.columns = cut_columns(source, [cut.resolve(self.rows.columns) for cut in by])
-        self.partitions = partitions(self.columns, cross=cross)
+        self.columns = regions.cut_columns(source, [cut.resolve(self.rows.columns) for cut in by])
+        self.partitions = regions.partitions(self.columns, cross=cross)
         self.groups: list[_Group] = []
         for number, partition in enumerate(self.partitions):
             parts = np.split(np.argsort(partition.label, kind="stable"), np.cumsum(partition.counts)[:-1])
@@ -353,15 +345,15 @@ class _Groups:
         }
         single = [each for each in self.groups if 0 < each.partition <= len(self.columns) and failed.get(each.label)]
         evidence = {
-            each.label: max((deviation(values[name], each.rows), name) for name in failed[each.label])
+            each.label: max((regions.deviation(values[name], each.rows), name) for name in failed[each.label])
             for each in single
         }
-        causes, names = list[_Group](), {name: ALL for name, (size, _) in evidence.items() if size < CLEAR}
+        causes, names = list[_Group](), {name: ALL for name, (size, _) in evidence.items() if size < regions.CLEAR}
         single = [each for each in single if each.label not in names]
         for group in sorted(single, key=lambda each: -evidence[each.label][0]):
             own = values[evidence[group.label][1]]
             columns = (self.columns[each.partition - 1] for each in causes if each.partition != group.partition)
-            found = next((each.column for each in columns if is_explained(own, group.rows, each.label)), None)
+            found = next((each.column for each in columns if regions.is_explained(own, group.rows, each.label)), None)
             if found is None:
                 causes.append(group)
             else:
@@ -559,9 +551,9 @@ def fault_effects(results: Sequence[Result], tolerance: float, *, searched: bool
     """
     effects = []
     for label, own in results_by_group(results).items():
-        if faults := describe_faults(own):
+        if faults := regions.describe_faults(own):
             first = next(each for each in own.values() if each.verdict == "fail")
-            text, inside = sentence(label, int(first.slice["rows"]), faults), are_within(own, tolerance)
+            text, inside = regions.sentence(label, int(first.slice["rows"]), faults), are_within(own, tolerance)
             wrong = not inside and (not searched or are_beyond(own, tolerance))
             if not wrong:
                 text += f", {'within' if inside else 'not shown to be beyond'} {percent(tolerance, 1)}"
