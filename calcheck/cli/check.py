@@ -16,6 +16,7 @@ from calcheck.errors import CalcheckError, DataError, FileError, MissingFileErro
 from calcheck.execution.run import Run
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
 from calcheck.reports import Gate, Inference, Level, Report, Result
+from calcheck.studies.gate import rules as gate_rules
 from calcheck.studies.gate.rules import Rule, parse
 from calcheck.studies.options import AgainstOptions, RefitOptions, RowOptions, RuleOptions, ToleranceOptions
 
@@ -259,7 +260,7 @@ def monitored_states(files: Sequence[str], rules: Rules, base: Base) -> list[str
     from calcheck.storage.archives import is_monitor_state
 
     states = [file for file in files if is_monitor_state(file)]
-    if not states and any(rule.is_monitored for rule, _ in rules):
+    if not states and any(rule.refers_to(gate_rules.MONITOR) for rule, _ in rules):
         for file in files:
             if file != inputs_and_outputs.STDIN and isinstance(resolve(file), File) and kind_of(file) == "nothing":
                 raise MissingFileError(file)
@@ -343,14 +344,13 @@ class Requirements:
     @property
     def are_answered(self) -> bool:
         """Whether the answer is checked."""
-        return (
-            self.are_verdicts or self.strict or self.base.is_answered or any(rule.is_answered for rule, _ in self.rules)
-        )
+        named = any(rule.refers_to(*gate_rules.ANSWERED) for rule, _ in self.rules)
+        return self.are_verdicts or self.strict or self.base.is_answered or named
 
     @property
     def are_overall(self) -> bool:
         """Whether a rule refers to the overall verdict, which all metrics have a part in."""
-        return any(rule.is_overall for rule, _ in self.rules)
+        return any(rule.refers_to(gate_rules.OVERALL) for rule, _ in self.rules)
 
     def take_all(self, named: Sequence[str] | None) -> bool:
         """Return whether every metric that applies is computed."""
@@ -364,7 +364,7 @@ class Requirements:
         if not self.checked:
             chosen = inputs_and_outputs.select_metrics(named, settings, levels)
             for rule, _ in self.rules:
-                if rule.is_sliced or rule.is_monitored:
+                if rule.is_sliced or rule.refers_to(gate_rules.MONITOR):
                     what, command = ("groups", "check --by") if rule.is_sliced else ("a monitored model", "monitor")
                     raise OptionError(f"rule {rule.text!r} is about {what}: use calcheck {command}")
             known = {metric.info.name for metric in chosen}
@@ -404,7 +404,7 @@ class Requirements:
             from calcheck.studies.gate.evaluate import answer_gates, group_gates
 
             gates = (*answer_gates(report, strict=self.strict), *(group_gates(report) if self.are_verdicts else gates))
-        elif self.checked and not any(rule.is_on_new_inputs for rule, level in self.rules if level == "fail"):
+        elif self.checked and not any(rule.refers_to(gate_rules.ON) for rule, level in self.rules if level == "fail"):
             from calcheck.studies.gate.evaluate import answer_gates
 
             gates = (*gates, *answer_gates(report)[1:])  # the answer at new inputs

@@ -27,6 +27,7 @@ from calcheck.render.screen import screen_document
 from calcheck.reports import Report, Skipped
 from calcheck.studies import STUDIES
 from calcheck.studies import options as study_options
+from calcheck.studies.gate.rules import ON
 from calcheck.studies.next_steps import evaluation_of, next_commands, question_for_level, without_known_names
 from calcheck.typing import Mask
 
@@ -201,7 +202,7 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
     ]
     pointwise.write()
     reports = [report for report, _ in models]
-    if plot := build(study_options.PlotOptions, given).plot:
+    if plot := build(study_options.ShownOptions, given).plot:
         from calcheck.render.pictures import answer_picture, report_picture
 
         named = build(study_options.MetricSelectionOptions, given).metrics
@@ -214,11 +215,11 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
 def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
     """Return what is computed of each file."""
     new = build(study_options.NewInputsOptions, given)
-    for text in [rule.text for rule, _ in required.rules if rule.is_on_new_inputs and new.on is None]:
+    for text in [rule.text for rule, _ in required.rules if rule.refers_to(ON) and new.on is None]:
         raise OptionError(f"rule {text!r} is about new inputs: also pass --on FILE")
     settings, levels = given["settings"], given[inputs_and_outputs.LEVEL]
     named = build(study_options.MetricSelectionOptions, given).metrics
-    brief = build(study_options.BriefOptions, given).brief
+    brief = build(study_options.ShownOptions, given).brief
     paged = build(study_options.ReportOptions, given).format == PAGE and not brief
     by = build(study_options.GroupOptions, given).by
     slices = required.slices(by, named, settings, levels) if required.checked else None
@@ -243,7 +244,7 @@ def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
 
 def _curves(named: Sequence[Metric[Any]] | None, given: dict[str, Any], *, paged: bool) -> frozenset[str]:
     """Return the metrics of which curves are drawn, in a picture or on a page."""
-    plotted = bool(build(study_options.PlotOptions, given).plot)
+    plotted = bool(build(study_options.ShownOptions, given).plot)
     paged = paged and not build(study_options.WeightOptions, given).weights
     if not plotted and not paged:
         return frozenset()
@@ -273,8 +274,7 @@ def _require_outputs(
     files: Sequence[str], sources: Sequence[FileSource], given: dict[str, Any], required: check.Requirements
 ) -> inputs_and_outputs.Pointwise:
     """Return where results of rows go; raise, before computing, if the outputs cannot be written."""
-    output = build(study_options.ReportOptions, given)
-    summary = build(study_options.SummaryOptions, given).summary
+    output, shown = build(study_options.ReportOptions, given), build(study_options.ShownOptions, given)
     if len(files) > 1:
         if output.format != PAGE and FORMATS[output.format].separator is None:
             several = ", ".join(name for name, known in FORMATS.items() if known.separator is not None)
@@ -287,11 +287,9 @@ def _require_outputs(
                     msg += f". To compare models there: calcheck compare {shlex.join([*files, '--on', given[name]])}"
                 raise OptionError(msg)
     reads = [name for source in sources for name in source.reads()] if sources else files
-    pointwise = build(study_options.PointwiseOptions, given).pointwise
-    plot = build(study_options.PlotOptions, given).plot
-    outputs = {"output": output.output, "pointwise": pointwise, "plot": plot, "summary": summary}
+    outputs = {"output": output.output} | {name: getattr(shown, name) for name in ("pointwise", "plot", "summary")}
     inputs_and_outputs.require_deliverable(outputs, [*reads, *required.base.reads()])
-    return inputs_and_outputs.Pointwise(pointwise)
+    return inputs_and_outputs.Pointwise(shown.pointwise)
 
 
 def _evaluated(
@@ -369,7 +367,7 @@ def _evaluate_in_memory(
 
         return take if own.path or rows else None, take_place if plan.answer else None
 
-    extremes = build(study_options.WorstBestOptions, given)
+    shown = build(study_options.ShownOptions, given)
     with inputs_and_outputs.run_context(given, source) as run:
         if plan.answer and (given["inputs"] or given["embedding"]):
             _tell_averages(source, run, plan.answer)
@@ -379,8 +377,8 @@ def _evaluate_in_memory(
             run=replace(run, curves=bool(plan.curves), curves_of=plan.curves),
             sinks=sinks,
             subsample=build(study_options.RowOptions, given).subsample,
-            worst=extremes.worst,
-            best=extremes.best,
+            worst=shown.worst,
+            best=shown.best,
             answer=plan.answer,
             on=on,
         )
@@ -457,7 +455,7 @@ def _deliver(
 ) -> None:
     """Append the reports to the summary file, and print them, or write them or their page."""
     output = build(study_options.ReportOptions, given)
-    brief = build(study_options.BriefOptions, given).brief
+    brief = build(study_options.ShownOptions, given).brief
     view = inputs_and_outputs.view_of(output, screen=not given["table"])
     named = bool(build(study_options.MetricSelectionOptions, given).metrics)
     screen = partial(screen_document, brief=brief, named=named)
@@ -468,7 +466,7 @@ def _deliver(
         build = screen if document is None and name == "table" and view == "screen" else whole
         return between.join(render(each, name, build, legend=not output.quiet, view=view) for each in reports)
 
-    if summary := build(study_options.SummaryOptions, given).summary:
+    if summary := build(study_options.ShownOptions, given).summary:
         from calcheck.storage.atomic_write import append_text
 
         append_text(summary, text("markdown"))
@@ -494,18 +492,12 @@ def _declare(metavar: str, text: str, own: Sequence[Group], output: Sequence[Gro
             group("Metrics", study_options.MetricSelectionOptions, *BY, *ANSWERS),
             group("Rules", study_options.RuleOptions),
             study_options.COLUMNS,
-            group("Rows", study_options.RowOptions),
+            study_options.ROWS.keep("subsample"),
             study_options.WEIGHTS,
             study_options.INFERENCE,
             study_options.DEPENDENCE,
             *output,
-            group(
-                "Output",
-                study_options.BriefOptions,
-                study_options.PointwiseOptions,
-                study_options.WorstBestOptions,
-                study_options.PlotOptions,
-            ),
+            study_options.SHOWN.keep("brief", "pointwise", "worst", "best", "plot"),
             group("Streaming", study_options.StateOptions),
             study_options.SEED,
             study_options.ENGINE,
@@ -522,7 +514,7 @@ CHECKED = _declare(
     "FILE",
     f"Files of saved predictions; each is checked separately. - reads standard input. {MERGED_TEXT}",
     [group("Rules", study_options.RuleOptions, study_options.RuleMetricOptions, study_options.AgainstOptions, *BY)],
-    [group("Output", study_options.GateReportOptions, study_options.TableOptions, study_options.SummaryOptions)],
+    [group("Output", study_options.GateReportOptions), study_options.SHOWN.keep("table", "summary")],
 )
 PAGED = _declare(
     "FILE…",

@@ -12,7 +12,7 @@ from calcheck.cli.typer_options import argument, build, make_command, parameters
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError
 from calcheck.options import flag_of, group
-from calcheck.studies.options import COLUMNS, FILE_TEXT, ConvertOptions, PredictionPlotOptions
+from calcheck.studies.options import COLUMNS, FILE_TEXT, PLOT, ConvertOptions, PredictionPlotOptions
 
 if TYPE_CHECKING:
     from calcheck.io.file_source import FileSource
@@ -111,13 +111,13 @@ def _inspect(file: str, **given: Any) -> None:
     from calcheck.render.document import Details, Document
     from calcheck.render.terminal import render
 
-    options = build(PredictionPlotOptions, given)
-    also = (options.plot_by,) if options.plot_by else ()
+    plot, plot_by = given["plot"], build(PredictionPlotOptions, given).plot_by
+    also = (plot_by,) if plot_by else ()
     source = file_source(file, given | {"crossing": "sort"}, contents="any", also=also)
-    if options.plot_by and not options.plot:
+    if plot_by and not plot:
         raise OptionError("--plot-by sets what the picture shows: also pass --plot FILE")
-    if options.plot:
-        require_deliverable({"plot": options.plot}, source.reads())
+    if plot:
+        require_deliverable({"plot": plot}, source.reads())
     found = _found(source)
     if source.crossing.count:
         found["crossing quantiles"] = f"{source.crossing.description()}. {SORT_CROSSING}"
@@ -130,9 +130,9 @@ def _inspect(file: str, **given: Any) -> None:
     parts += [tuple(first)] if (first := first_rows(source.predictions())) else []
     explicit = strip_control(shlex.join(source.explicit()))
     footer = f"\nThe equivalent explicit options:\n  {explicit}\n" if explicit else ""
-    if options.plot:
+    if plot:
         with source.error_names():
-            _draw(options.plot, source, options.plot_by or "")
+            _draw(plot, source, plot_by or "")
     sys.stdout.write(render(Document(tuple(map(Details, parts)))) + footer)
 
 
@@ -172,6 +172,9 @@ def _found(source: FileSource) -> dict[str, str]:
 inspect_command = make_command(
     "inspect",
     _inspect,
-    [FILE, *parameters_of([group("Output", ConvertOptions, PredictionPlotOptions), COLUMNS])],
+    [
+        FILE,
+        *parameters_of([group("Output", ConvertOptions), PLOT, group("Output", PredictionPlotOptions), COLUMNS]),
+    ],
     example="calcheck inspect hub.csv --truth truth.csv -o preds.parquet",
 )

@@ -35,15 +35,15 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
     parts = {
         own: True,
         options.COLUMNS if info.takes_inputs else options.COLUMNS.omit(*INPUTS): True,
-        group("Rows", options.RowOptions): True,
+        options.ROWS.keep("subsample"): True,
         options.WEIGHTS: True,
-        group("Rows", options.EvaluationPointsOptions): info.conditional,
+        options.ROWS.keep("at", "grid"): info.conditional,
         options.BOOTSTRAP: info.interval != "none",
         options.REFERENCE: True,
         options.DEPENDENCE: True,
         options.SIGNIFICANCE: info.conditional,
         options.REPORT: True,
-        group("Output", options.PointwiseOptions, options.WorstBestOptions): info.pointwise,
+        options.SHOWN.keep("pointwise", "worst", "best"): info.pointwise,
         options.PLOT: info.conditional or issubclass(metric, HasCurves),
         group("Output", options.PlotByOptions): metric.curves_along_columns,
         group("Streaming", options.StateOptions): True,
@@ -95,11 +95,11 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     from calcheck.evaluation import evaluate
     from calcheck.io.evaluation_points import grid_of, read_inputs, require_grid
 
-    extremes, places = (build(options.WorstBestOptions, given), build(options.EvaluationPointsOptions, given))
+    shown, places = build(options.ShownOptions, given), build(options.RowOptions, given)
     elsewhere = places.at is not None or places.grid is not None
     inputs_and_outputs.require_shown(given)
-    narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
-    plot, plot_by = build(options.PlotOptions, given).plot, build(options.PlotByOptions, given).plot_by or ()
+    narrow = bool(shown.pointwise or shown.worst or shown.best)
+    plot, plot_by = shown.plot, build(options.PlotByOptions, given).plot_by or ()
     if plot_by and not plot:
         raise OptionError("--plot-by sets what the picture shows: also pass --plot FILE")
     also = () if elsewhere else plot_by
@@ -121,10 +121,10 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
             source,
             [metric],
             at=points,
-            subsample=build(options.RowOptions, given).subsample,
+            subsample=places.subsample,
             run=replace(run, curves=bool(plot) or given["format"] == PAGE, curves_by=plot_by),
-            worst=extremes.worst,
-            best=extremes.best,
+            worst=shown.worst,
+            best=shown.best,
             sink=pointwise.take if pointwise.path else None,
         )
     inputs_and_outputs.require_nothing_skipped(report, source)

@@ -297,28 +297,21 @@ def _difference(
     ideal = pair.targets
     if ideal is None and first.orientation == "reference":
         notes += (VALUES,)
-    return Result(
-        metric=first.metric,
+    noted = (each for each in (*first.warnings, *second.warnings) if each.code in ("dependent-rows", "ordered-rows"))
+    lacking = (Message("no-difference", f"no difference: {name} has no value") for name in absent)
+    inferred = replace(
+        inferred,
+        details={**inferred.details, **({"ideal": list(ideal)} if ideal else {})},
+        warnings=(*notes, *dict.fromkeys(noted), *lacking, *inferred.warnings),
+    )
+    return replace(
+        first,
         summary=f"{names[1]} minus {names[0]}{', ' + DISTANCES if ideal else ''}. {first.summary}",
-        options=first.options,
         slice={"model": names[1], "minus": names[0]},
-        unit=first.unit,
         orientation="smaller" if ideal else first.orientation,
         alternative="two-sided",
         value=_subtracted(first.value, second.value, ideal),
-        low=inferred.low,
-        high=inferred.high,
-        interval=inferred.interval,
-        p_value=inferred.p_value,
-        details={**inferred.details, **({"ideal": list(ideal)} if ideal else {})},
-        warnings=(
-            *notes,
-            *dict.fromkeys(
-                each for each in (*first.warnings, *second.warnings) if each.code in ("dependent-rows", "ordered-rows")
-            ),
-            *(Message("no-difference", f"no difference: {name} has no value") for name in absent),
-            *inferred.warnings,
-        ),
+        **vars(inferred),
     )
 
 

@@ -64,13 +64,6 @@ class RefitOptions:
 
 
 @dataclass(frozen=True)
-class RowOptions:
-    """Options that select rows."""
-
-    subsample: int | None = option("Number of rows of FILE to use, drawn at random. Default: all rows.")
-
-
-@dataclass(frozen=True)
 class WeightOptions:
     """Options for sampling weights."""
 
@@ -83,9 +76,10 @@ class WeightOptions:
 
 
 @dataclass(frozen=True)
-class EvaluationPointsOptions:
-    """Options for the evaluation points of a conditional metric."""
+class RowOptions:
+    """Options that select rows, and the evaluation points of a conditional metric."""
 
+    subsample: int | None = option("Number of rows of FILE to use, drawn at random. Default: all rows.")
     at: str | None = option(
         "Evaluate at the inputs of another file, which needs no targets: FILE[:COLUMN], .npy or .npz.", metavar="FILE"
     )
@@ -108,19 +102,6 @@ class AnyReportOptions:
         common=True,
     )
     quiet: bool = option("Omit the legend below the table.", default=False)
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """Option for everything on the screen."""
-
-    table: bool = option(
-        "Print everything: all tables, legends and notes, instead of the first screen. Files and other formats"
-        " always have everything.",
-        default=False,
-        short="-v",
-        common=True,
-    )
 
 
 @dataclass(frozen=True)
@@ -192,13 +173,6 @@ class NewInputsOptions(NotNegative):
 
 
 @dataclass(frozen=True)
-class BriefOptions:
-    """Options for how much of a report with a conclusion is shown."""
-
-    brief: bool = option("Show the conclusion, and a note if rows depend on each other; omit the rest.", default=False)
-
-
-@dataclass(frozen=True)
 class PageReportOptions(AnyReportOptions):
     """Options for the format and the destination of a page."""
 
@@ -242,17 +216,6 @@ class GateReportOptions(AnyReportOptions):
         "table",
         choices=format_names("rules"),
         common=True,
-    )
-
-
-@dataclass(frozen=True)
-class SummaryOptions:
-    """Options for the additional Markdown summary."""
-
-    summary: str | None = option(
-        "Also append the report as Markdown to a file, such as $GITHUB_STEP_SUMMARY.",
-        metavar="PATH",
-        by_hand=OVERWRITTEN,
     )
 
 
@@ -363,31 +326,6 @@ class ConvertOptions:
 
 
 @dataclass(frozen=True)
-class PointwiseOptions:
-    """Options for the output of per-row results."""
-
-    pointwise: str | None = option(
-        "Write the results of each row, together with the other columns of the file, to .parquet or .csv.",
-        metavar="PATH",
-        by_hand=OVERWRITTEN,
-    )
-
-
-@dataclass(frozen=True)
-class WorstBestOptions(NotNegative):
-    """Options that list rows with extreme values."""
-
-    worst: int = option(
-        "Number of rows with the largest values to list. For cce, also list this many rejected inputs, those with the "
-        "smallest p-values, which are those of their neighborhoods.",
-        0,
-    )
-    best: int = option("Number of rows with the smallest values to list.", 0)
-
-    not_negative: ClassVar = ("worst", "best")
-
-
-@dataclass(frozen=True)
 class MetricSelectionOptions:
     """Options that select metrics."""
 
@@ -399,10 +337,36 @@ class MetricSelectionOptions:
 
 
 @dataclass(frozen=True)
-class PlotOptions:
-    """Options for a picture in addition to the report."""
+class ShownOptions(NotNegative):
+    """Options for what is printed, drawn and written beside a report."""
 
+    table: bool = option(
+        "Print everything: all tables, legends and notes, instead of the first screen. Files and other formats"
+        " always have everything.",
+        default=False,
+        short="-v",
+        common=True,
+    )
+    summary: str | None = option(
+        "Also append the report as Markdown to a file, such as $GITHUB_STEP_SUMMARY.",
+        metavar="PATH",
+        by_hand=OVERWRITTEN,
+    )
+    brief: bool = option("Show the conclusion, and a note if rows depend on each other; omit the rest.", default=False)
+    pointwise: str | None = option(
+        "Write the results of each row, together with the other columns of the file, to .parquet or .csv.",
+        metavar="PATH",
+        by_hand=OVERWRITTEN,
+    )
+    worst: int = option(
+        "Number of rows with the largest values to list. For cce, also list this many rejected inputs, those with the "
+        "smallest p-values, which are those of their neighborhoods.",
+        0,
+    )
+    best: int = option("Number of rows with the smallest values to list.", 0)
     plot: str | None = option("Also draw a picture to a .svg, .png or .pdf file.", metavar="PATH", by_hand=OVERWRITTEN)
+
+    not_negative: ClassVar = ("worst", "best")
 
 
 @dataclass(frozen=True)
@@ -417,7 +381,7 @@ class PlotByOptions:
 
 
 @dataclass(frozen=True)
-class PredictionPlotOptions(PlotOptions):
+class PredictionPlotOptions:
     """Options for a picture of single predictions."""
 
     plot_by: str | None = option(
@@ -428,6 +392,7 @@ class PredictionPlotOptions(PlotOptions):
 FILE_TEXT = "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input."
 FILE = Argument("file", "FILE", FILE_TEXT)
 COLUMNS = group("Columns", ColumnOptions, InputOptions)
+ROWS = group("Rows", RowOptions)
 WEIGHTS = group("Rows", WeightOptions)
 BOOTSTRAP = group("Inference", run.BootstrapOptions)
 CONFIDENCE = group("Inference", run.ConfidenceOptions)
@@ -436,9 +401,8 @@ SIGNIFICANCE = group("Inference", run.SignificanceOptions)
 INFERENCE = group("Inference", run.BootstrapOptions, run.ConfidenceOptions, run.NullOptions, run.SignificanceOptions)
 DEPENDENCE = group("Inference", run.RowDependence)
 REPORT = group("Output", ReportOptions)
-SCREEN = group("Output", TableOptions)
-PLOT = group("Output", PlotOptions)
-POINTWISE = group("Output", PointwiseOptions)
+SHOWN = group("Output", ShownOptions)
+SCREEN, PLOT, POINTWISE = SHOWN.keep("table"), SHOWN.keep("plot"), SHOWN.keep("pointwise")
 SEED = group("Computation", run.SeedOptions)
 ENGINE = group("Computation", run.EngineOptions)
 OUTPUTS = (REPORT, PLOT, SEED, ENGINE)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from calcheck.errors import FileError
 from calcheck.execution.run import Run
@@ -126,11 +126,7 @@ class StoredInterval:
         return _gate(rule, now, stored, ("low", "high"), passed=passed, caution=caution)
 
 
-class Allowed(Protocol):
-    """Changes from the stored result that are allowed."""
-
-    def gate(self, now: Result, stored: Result) -> Gate:
-        """Return the gate that compares a result with the stored one."""
+Allowed = NotWorse | Tolerance | StoredInterval  # Changes from the stored result that are allowed
 
 
 def compare_with_baseline(report: Report, base: Sequence[Result], allowed: Allowed) -> tuple[Gate, ...]:

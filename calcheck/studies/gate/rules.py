@@ -48,6 +48,7 @@ INPUT, OVERALL, SLICES, MONITOR = "input", "overall", "slices", "monitor"
 ANSWER, QUALIFIERS, EFFECTS, REGION, ON = "answer", "qualifiers", "effects", "region", "on"
 PARTS = (INPUT, OVERALL, SLICES, MONITOR, ANSWER, QUALIFIERS, EFFECTS, REGION, ON)
 """Prefixes of names that refer to a part of the report instead of a metric."""
+ANSWERED = (ANSWER, QUALIFIERS, EFFECTS, REGION, ON)  # Parts that are there if the answer is asked for
 
 LEAF = "expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"
 OPERAND = (*LEAVES, "abs", "(")
@@ -158,30 +159,14 @@ class Rule:
         """Whether the rule names a group of the rows."""
         return any(name.group for name in self.names())
 
+    def refers_to(self, *parts: str) -> bool:
+        """Return whether the rule names one of some parts of the report."""
+        return any(name.head in parts for name in self.names())
+
     @property
     def is_sliced(self) -> bool:
         """Whether the rule refers to groups or regions of the rows."""
-        return self.names_groups or any(name.head == SLICES for name in self.names())
-
-    @property
-    def is_overall(self) -> bool:
-        """Whether the rule refers to the overall verdict."""
-        return any(name.head == OVERALL for name in self.names())
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether the rule refers to an answer, to its effects, or to the worst region."""
-        return any(name.head in (ANSWER, QUALIFIERS, EFFECTS, REGION, ON) for name in self.names())
-
-    @property
-    def is_on_new_inputs(self) -> bool:
-        """Whether the rule refers to the answer at new inputs."""
-        return any(name.head == ON for name in self.names())
-
-    @property
-    def is_monitored(self) -> bool:
-        """Whether the rule refers to the e-process of a monitored model."""
-        return any(name.head == MONITOR for name in self.names())
+        return self.names_groups or self.refers_to(SLICES)
 
     def reject(self, at: int, problem: str) -> NoReturn:
         """Raise an error about a position in the rule."""

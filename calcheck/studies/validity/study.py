@@ -16,7 +16,7 @@ from calcheck.inference.intervals import acceleration, bca, clopper_pearson
 from calcheck.metrics.base import Metric
 from calcheck.options import require_count_option
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.reports import Input, Report, Result
+from calcheck.reports import Inference, Input, Report, Result
 from calcheck.studies import Request
 from calcheck.studies.validity.options import ValidityOptions
 from calcheck.typing import Mask, Values
@@ -156,19 +156,15 @@ def _contained(metrics: Sequence[Metric[Any]], rows: Predictions, run: Run, numb
 def _result(metric: Metric[Any], tails: Tails, valid: int, sets: int, run: Run) -> Result:
     """Return the share of valid intervals of a metric."""
     low, high = clopper_pearson(valid, sets, run.confidence)
-    return Result(
-        metric=metric.info.name,
-        summary=f"{SUMMARY} {metric.summary()}",
-        options=metric.options(),
-        slice=tails.label,
-        unit="1",
-        orientation="reference",
-        alternative="less",
-        value=valid / sets,
+    inference = Inference(
         low=low,
         high=high,
         interval="clopper-pearson",
         reference=run.confidence,
         reference_kind="exact",
         verdict="fail" if high < run.confidence else "pass",
+    )
+    found = metric.result(valid / sets, tails.label, inference)
+    return replace(
+        found, summary=f"{SUMMARY} {metric.summary()}", unit="1", orientation="reference", alternative="less"
     )

@@ -451,7 +451,7 @@ def test_a_rule_on_an_absent_overall_verdict_is_violated_with_the_reason():
     assert not gate.passed
     assert gate.message == "overall.p_value is null (fewer than two results have p-values from the same replicates)"
     assert rule.metrics() == ()
-    assert rule.is_overall
+    assert rule.refers_to("overall")
 
 
 @pytest.mark.parametrize(
