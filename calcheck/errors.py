@@ -41,76 +41,34 @@ def with_suggestion(message: str, word: str, known: Iterable[str]) -> str:
     return ". ".join(filter(None, [message, suggestion(word, known)]))
 
 
-Code = Literal[
-    # why a number is absent
-    "no-value",
-    "infinite-value",
-    "no-interval",
-    "no-verdict",
-    "no-p-value",
-    "no-difference",
-    "no-reference",
-    "undecided",
-    # what a verdict and a p-value are based on
-    "verdict-basis",
-    "exchangeability-assumed",
-    "permutations-approximate",
-    "permutations-partial",
-    # intervals
-    "interval-shows-spread",
-    "few-rows",
-    "few-draws",
-    "few-resamples",
-    "few-effective-rows",
-    "heavy-tail",
-    # rows that depend on each other
-    "dependence",
-    "dependent-rows",
-    "ordered-rows",
-    "few-clusters",
-    # bins
-    "few-rows-per-bin",
-    "tied-bins",
-    # kernels
-    "approximation",
-    "low-dof",
-    "narrow-kernel",
-    "feature-residual",
-    "low-rank-error",
-    "rounding",
-    "targets-moved",
-    "inputs-moved",
-    # data and distributions
-    "layout",
-    "clipped-std",
-    "sorted-quantiles",
-    "targets-joined-by-row",
-    "unknown-shape",
-    "no-negative-error",
-    "assumed-level",
-    "assumed-variance",
-    "interpolated-distributions",
-    "unpaired-levels",
-    "coverage-outcome",
-    "grouped-rows",
-    "impossible-targets",
-    "equal-draws",
-    "weighted",
-    "biased-estimator",
-    # studies
-    "different-inputs",
-    "values-compared",
-    "in-hindsight",
-    "criterion-missing",
-    "outside-interval",
-    "not-computed",
-    "tied-uncertainties",
-    "matched-without-targets",
-    "ranking-changes",
-    "streamed",
-    "outside-range",
-    "sampled-rows",
+AbsenceCode = Literal[
+    "no-value", "infinite-value", "no-interval", "no-verdict", "no-p-value", "no-difference", "no-reference"
 ]
+BasisCode = Literal[
+    "undecided", "verdict-basis", "exchangeability-assumed", "permutations-approximate", "permutations-partial"
+]
+IntervalCode = Literal[
+    "interval-shows-spread", "few-rows", "few-draws", "few-resamples", "few-effective-rows", "heavy-tail"
+]
+DependenceCode = Literal["dependence", "dependent-rows", "ordered-rows", "few-clusters"]
+BinCode = Literal["few-rows-per-bin", "tied-bins"]
+KernelCode = Literal["approximation", "low-dof", "narrow-kernel", "feature-residual", "low-rank-error", "rounding"]
+ReadingCode = Literal[
+    "targets-moved", "inputs-moved", "layout", "clipped-std", "sorted-quantiles", "targets-joined-by-row"
+]
+DistributionCode = Literal[
+    "unknown-shape", "no-negative-error", "assumed-level", "assumed-variance", "interpolated-distributions"
+]
+TargetCode = Literal[
+    "unpaired-levels", "coverage-outcome", "grouped-rows", "impossible-targets", "equal-draws", "weighted"
+]
+DataCode = Literal[ReadingCode, DistributionCode, TargetCode]
+ComparisonCode = Literal["biased-estimator", "different-inputs", "values-compared", "in-hindsight", "criterion-missing"]
+SeriesCode = Literal[
+    "outside-interval", "not-computed", "tied-uncertainties", "matched-without-targets", "ranking-changes"
+]
+StudyCode = Literal[ComparisonCode, SeriesCode, "streamed", "outside-range", "sampled-rows"]
+Code = Literal[AbsenceCode, BasisCode, IntervalCode, DependenceCode, BinCode, KernelCode, DataCode, StudyCode]
 """Codes of messages. Their texts may change between versions; the codes do not."""
 
 

@@ -143,7 +143,7 @@ class ReportRequest:
         for done, metric in enumerate(metrics):
             if len(metrics) > 1:
                 run.progress("metrics", (done + 1) / len(metrics))
-            computed = _fitted(metric, source, self.at, simulation, run, self.is_referred)
+            computed = self.fitted(metric, source, simulation)
             if isinstance(computed, Skipped):
                 skipped.append(computed)
                 continue
@@ -156,6 +156,45 @@ class ReportRequest:
             computed.rows = _kept(computed, run)
             found.append((computed, extremes))
         return found, skipped
+
+    def fitted(self, metric: Metric[Any], source: Source, simulation: NullSimulator) -> Fitted | Skipped:
+        """Return a metric evaluated on the data, or why it is not."""
+        metric, own = adapt_metric(metric, source)
+        if reason := base.inapplicable_reason(type(metric), own.predictions()):
+            return Skipped(metric=metric.info.name, code="inapplicable", reason=reason)
+        try:
+            data_sets = simulation if own is source else NullSimulator(own.predictions(), self.run)
+            computed = self._computed(metric, own, data_sets, self.run.prefixed(metric.info.name))
+            computed.shares_replicates = own is source
+        except RefusedError:
+            raise
+        except DataError as error:
+            return Skipped(metric=metric.info.name, code="error", reason=str(error))
+        return computed
+
+    def _computed(self, metric: Metric[Any], source: Source, simulation: NullSimulator, run: Run) -> Fitted:
+        """Return a computed metric, with its null distribution if the metric simulates that itself."""
+        stated = p_values_and_verdicts.StatedShape.from_predictive(source.predictions().predictive)
+        # metrics raise errors for values that are not finite
+        with _refusal(metric), source.error_context(), np.errstate(all="ignore"):
+            fit = metric.fit(source, run)
+            if self.at is not None and isinstance(metric, base.Conditional):
+                fit = metric.at_inputs(fit, self.at)
+            rows = metric.evaluate(fit, source, run)
+            replicates = bool(len(simulation)) and (self.is_referred is None or self.is_referred(metric, rows))
+            basis = p_values_and_verdicts.basis_of(metric, stated, rows, replicates=replicates)
+            if basis.kind == "interval" and len(simulation) and not replicates:
+                basis = replace(basis, reason="")  # here models are compared with each other, not with a perfect model
+            computed = fitted_metric(metric, rows, basis, fit)
+            if isinstance(metric, metric_protocol.HasNullStatistic):
+                computed.tested = null_statistic_of(metric, rows).estimate()
+            if run.needs_curves(metric.info.name) and isinstance(metric, metric_protocol.HasCurves):
+                data = metric_protocol.CurveData(fit, source, run, rows)
+                computed.bands = CurveBands(metric.curves(data), len(simulation))
+            is_allowed = metric.info.allows_dependence or not run.dependence.is_stated
+            if replicates and is_allowed and _is_simulated(computed):
+                _simulate_alone(computed, simulation, run)
+        return computed
 
     def concluded(self, found: Evaluated, p_values: "Mapping[Key, float] | None" = None, outputs: int = 1) -> Report:
         """Return the report with its conclusion, if an answer is asked for; see :meth:`Answer.concluded`."""
@@ -217,11 +256,11 @@ class Answer:
         self, source: Source, known: Sequence[Fitted], simulation: NullSimulator, run: Run, *, judged: bool
     ) -> Behind:
         """Return the metrics behind the answer evaluated on the data; those that are known already are reused."""
-        others, run = {each.metric: each for each in known}, replace(run, curves=False)
+        others, request = {each.metric: each for each in known}, ReportRequest(replace(run, curves=False))
         named = None if self.optional else self.groups
         # targets are impossible however rows depend on each other, so the likelihood is always judged
         metrics = [each for each in self.metrics(source, run) if judged or each.info.name == "nll"]
-        found = [others.get(each) or _fitted(each, source, None, simulation, run, None) for each in metrics]
+        found = [others.get(each) or request.fitted(each, source, simulation) for each in metrics]
         for metric, each in zip(metrics, found, strict=True):
             if isinstance(each, Skipped) and named and metric.options().get("along") == named:
                 raise DataError(f"--groups {named}: {each.metric} {each.reason}")
@@ -358,29 +397,6 @@ def _without_replicates(results: Sequence[Result], known: "Mapping[Key, float]",
     return {key: min(1.0, count * min(values)) for key, values in found.items()}
 
 
-def _fitted(
-    metric: Metric[Any],
-    source: Source,
-    at: Source | None,
-    simulation: NullSimulator,
-    run: Run,
-    referred: Referred | None,
-) -> Fitted | Skipped:
-    """Return a metric evaluated on the data, or why it is not."""
-    metric, own = adapt_metric(metric, source)
-    if reason := base.inapplicable_reason(type(metric), own.predictions()):
-        return Skipped(metric=metric.info.name, code="inapplicable", reason=reason)
-    try:
-        data_sets = simulation if own is source else NullSimulator(own.predictions(), run)
-        computed = _computed(metric, own, at, data_sets, run.prefixed(metric.info.name), referred)
-        computed.shares_replicates = own is source
-    except RefusedError:
-        raise
-    except DataError as error:
-        return Skipped(metric=metric.info.name, code="error", reason=str(error))
-    return computed
-
-
 def _is_searched(simulation: NullSimulator, run: Run, answer: Answer) -> bool:
     """Return whether the worst region of the inputs is searched: rows must be independent and have equal weights."""
     if simulation.rows.x is None or run.dependence.is_stated or answer.weights or not len(simulation):
@@ -412,17 +428,14 @@ def _worst_region(
         next(iter(evaluate(InMemory(rows.take(np.flatnonzero(part))), [metric], run=plain).results), None)
         for part in (inside, ~inside)
     )
+    limits = {name: getattr(there, name, None) for name in ("value", "low", "high")}
     region = WorstRegion(
         where=found.place.text,
         filter=found.place.filter,
         rows=int(inside.sum()),
         direction=found.direction,
-        value=None if there is None else there.value,
-        low=None if there is None else there.low,
-        high=None if there is None else there.high,
-        other_value=None if elsewhere is None else elsewhere.value,
-        other_low=None if elsewhere is None else elsewhere.low,
-        other_high=None if elsewhere is None else elsewhere.high,
+        **limits,
+        **{f"other_{name}": getattr(elsewhere, name, None) for name in limits},
         level=None if there is None else there.options.get("level"),
         p_value=found.p_value,
         text="",
@@ -441,6 +454,16 @@ def evaluate_each(
     return reports
 
 
+def with_intervals(
+    metrics: Sequence[Metric[Any]], source: Source, run: Run
+) -> list[tuple[Fitted, metric_protocol.IntervalInference]]:
+    """Return metrics of some rows with their intervals, without null distributions."""
+    with np.errstate(all="ignore"):  # values that are not finite become warnings
+        rows = [metric.evaluate(metric.fit(source, run), source, run) for metric in metrics]
+        found = [fitted_metric(*each, metric_protocol.Basis("none")) for each in zip(metrics, rows, strict=True)]
+        return list(zip(found, infer(found, run.quiet()), strict=True))
+
+
 def make_results(
     found: Sequence[Known],
     run: Run,
@@ -456,9 +479,8 @@ def make_results(
         adjusted = p_values_and_verdicts.adjusted_p_values([each for each, _ in found])
         for (each, extremes), interval, p in zip(found, inferred, adjusted, strict=True):
             compared = p_values_and_verdicts.compare_with_null(each, interval, run)
-            told = each.metric.info.tests_independence or p_values_and_verdicts.is_impossible(
-                each
-            )  # however rows depend on each other
+            # however rows depend on each other
+            told = each.metric.info.tests_independence or p_values_and_verdicts.is_impossible(each)
             if unjudged and compared.verdict != "none" and not told:
                 compared = p_values_and_verdicts.without_verdict(compared, unjudged)
             inference = p_values_and_verdicts.with_adjusted(compared, p)
@@ -499,39 +521,6 @@ def adapt_metric(metric: Metric[Any], source: Source) -> tuple[Metric[Any], Sour
     """Return a metric with its defaults for the predictions, and the source of what it compares."""
     metric = metric.with_defaults(source.predictions())
     return metric, metric.outcomes(source) if isinstance(metric, base.ComparesOutcomes) else source
-
-
-def _computed(
-    metric: Metric[Any],
-    source: Source,
-    at: Source | None,
-    simulation: NullSimulator,
-    run: Run,
-    referred: Referred | None,
-) -> Fitted:
-    """Return a computed metric, with its null distribution if the metric simulates that itself."""
-    stated = p_values_and_verdicts.StatedShape.from_predictive(source.predictions().predictive)
-    # metrics raise errors for values that are not finite
-    with _refusal(metric), source.error_context(), np.errstate(all="ignore"):
-        fit = metric.fit(source, run)
-        if at is not None and isinstance(metric, base.Conditional):
-            fit = metric.at_inputs(fit, at)
-        rows = metric.evaluate(fit, source, run)
-        replicates = bool(len(simulation)) and (referred is None or referred(metric, rows))
-        basis = p_values_and_verdicts.basis_of(metric, stated, rows, replicates=replicates)
-        if basis.kind == "interval" and len(simulation) and not replicates:
-            basis = replace(basis, reason="")  # here models are compared with each other, not with a perfect model
-        computed = fitted_metric(metric, rows, basis, fit)
-        if isinstance(metric, metric_protocol.HasNullStatistic):
-            computed.tested = null_statistic_of(metric, rows).estimate()
-        if run.needs_curves(metric.info.name) and isinstance(metric, metric_protocol.HasCurves):
-            computed.bands = CurveBands(
-                metric.curves(metric_protocol.CurveData(fit, source, run, rows)), len(simulation)
-            )
-        is_allowed = metric.info.allows_dependence or not run.dependence.is_stated
-        if replicates and is_allowed and _is_simulated(computed):
-            _simulate_alone(computed, simulation, run)
-    return computed
 
 
 @contextmanager

@@ -30,24 +30,10 @@ ReferenceKind = Literal["exact", "simulated"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points", "new_inputs"]
 
-CurveName = Literal[
-    "reliability",
-    "pit-histogram",
-    "pit-difference",
-    "coverage",
-    "spread",
-    "spread-intervals",
-    "spread-histogram",
-    "correction",
-    "mean-histogram",
-    "bins",
-    "along",
-    "map",
-    "region",
-    "worst",
-    "confidence",
-    "oracle",
-]  # What a curve shows
+LevelCurve = Literal["reliability", "pit-histogram", "pit-difference", "coverage"]
+SpreadCurve = Literal["spread", "spread-intervals", "spread-histogram", "correction", "mean-histogram"]
+PlaceCurve = Literal["bins", "along", "map", "region", "worst"]
+CurveName = Literal[LevelCurve, SpreadCurve, PlaceCurve, "confidence", "oracle"]  # What a curve shows
 
 TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
 SPREAD, WIDTH = "predicted standard deviation", "interval width"

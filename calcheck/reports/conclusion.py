@@ -5,41 +5,16 @@ from typing import Literal
 
 import calcheck.reports  # of which this is a part
 
-Direction = Literal[
-    "too-narrow",
-    "too-wide",
-    "predictions-too-low",
-    "predictions-too-high",
-    "wrong-shape",
-    "heavy-tails",
-    "light-tails",
-    "skewed-right",
-    "skewed-left",
-    "conditional-bias",
-    "conditional-scale",
-    "wrong-quantiles",
-    "wrong-in-bins",
-    "dependent-errors",
-    "wrong-distribution",
-    "worse-than-promised",
-    "better-than-promised",
-]  # How a model is wrong if a verdict is `"fail"`
-Topic = Literal[
-    "size",
-    "bias",
-    "shape",
-    "ranking",
-    "inputs",
-    "time",
-    "groups",
-    "dependence",
-    "correlation",
-    "targets",
-    "others",
-    "where",
-    "when",
-    "what",
-]
+SizeDirection = Literal["too-narrow", "too-wide", "predictions-too-low", "predictions-too-high"]
+ShapeDirection = Literal["wrong-shape", "heavy-tails", "light-tails", "skewed-right", "skewed-left"]
+LocalDirection = Literal["conditional-bias", "conditional-scale", "wrong-quantiles", "wrong-in-bins"]
+ScoreDirection = Literal["dependent-errors", "wrong-distribution", "worse-than-promised", "better-than-promised"]
+Direction = Literal[SizeDirection, ShapeDirection, LocalDirection, ScoreDirection]
+"""How a model is wrong if a verdict is ``"fail"``."""
+AverageTopic = Literal["size", "bias", "shape"]
+LocalTopic = Literal["ranking", "inputs", "time", "groups"]
+TargetTopic = Literal["dependence", "correlation", "targets", "others"]
+Topic = Literal[AverageTopic, LocalTopic, TargetTopic, "where", "when", "what"]
 Kind = Literal["scale", "bias"]
 Qualifier = Literal["at-level", "on-average", "as-tested"]
 

@@ -250,9 +250,8 @@ def require_different_errors(rows: Predictions) -> None:
     by_limits = predictive.quantile_levels is not None or predictive.interval_levels is not None
     if by_limits or predictive.is_discrete or predictive.targets > 1 or y.size != len(y):
         return
-    is_scaled = isinstance(predictive, LocationScale)
-    away = y.reshape(len(y)) - (predictive.loc if is_scaled else predictive.mean())
-    scale = predictive.spread() if is_scaled else 1.0
+    away = y.reshape(len(y)) - (predictive.loc if isinstance(predictive, LocationScale) else predictive.mean())
+    scale = predictive.spread() if isinstance(predictive, LocationScale) else 1.0
     for name, values in (("errors", away), ("errors relative to the uncertainties", away / scale)):
         if np.ptp(values) <= ROUNDING * np.abs(values).max():
             msg = f"the {name} are all equal, to {values[0]:.4g}: they do not show how large uncertainties should be"

@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calcheck.errors import DataError, OptionError
-from calcheck.evaluation import Answer, fitted_metric
+from calcheck.evaluation import Answer, with_intervals
 from calcheck.execution.run import RandomStream, Run
-from calcheck.inference.intervals import infer
-from calcheck.inference.metric_protocol import Basis
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import inapplicable_reason
@@ -161,12 +159,8 @@ class Places:
             metrics = [
                 each.with_defaults(own.rows) for each in metrics if not inapplicable_reason(type(each), own.rows)
             ]
-            with np.errstate(all="ignore"):
-                fits = [(each, each.evaluate(each.fit(own, self.run), own, self.run)) for each in metrics]
-                computed = [fitted_metric(*each, Basis("none")) for each in fits]
-                inferred = infer(computed, self.run.quiet())
             where = {**subset, "group": place.label, "filter": place.filter, "n": int(place.inside.sum())}
-            for each, inference in zip(computed, inferred, strict=True):
+            for each, inference in with_intervals(metrics, own, self.run):
                 yield each.metric.result(each.value, where, replace(inference, verdict="none"))
 
 

@@ -389,7 +389,7 @@ class _Groups:
         self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=NO_MEAN))
         return None
 
-    def _means(self, tested: Sequence[FittedRows]) -> list[list[metric_protocol.FittedMetric[Metric[Any]]]]:
+    def _means(self, tested: Sequence[FittedRows]) -> list[list[Fitted]]:
         """Return metrics that are functions of means over rows, by metric and group."""
         metrics = [each.metric for each in tested]
         nulls: Sequence[Sequence[Values | None]]
@@ -404,7 +404,7 @@ class _Groups:
             for each, own in zip(tested, nulls, strict=True)
         ]
 
-    def _fitted(self, tested: FittedRows) -> list[metric_protocol.FittedMetric[Metric[Any]]]:
+    def _fitted(self, tested: FittedRows) -> list[Fitted]:
         """Return a metric with a fit by group."""
         own = tested.source is self.source
         simulation = self.simulation if own else _simulator(tested.source.predictions(), self.run)
@@ -431,7 +431,7 @@ class _Groups:
 
     def _computed(
         self, group: _Group, metric: Metric[Any], basis: metric_protocol.Basis, null: Values | None
-    ) -> metric_protocol.FittedMetric[Metric[Any]]:
+    ) -> Fitted:
         """Return a metric of a group with its null distribution."""
         with np.errstate(all="ignore"):
             rows = metric.evaluate(None, InMemory(self.rows.take(group.rows)), self.run)
@@ -443,7 +443,7 @@ class _Groups:
             found.null = metric_protocol.NullDistribution(null)
         return found
 
-    def _results(self, computed: Sequence[Sequence[metric_protocol.FittedMetric[Metric[Any]]]]) -> Iterator[Result]:
+    def _results(self, computed: Sequence[Sequence[Fitted]]) -> Iterator[Result]:
         """Yield the results of each group, with adjusted p-values."""
         adjusted = iter(p_values_and_verdicts.adjusted_by_family([each for line in computed for each in line]))
         warnings = (
@@ -474,9 +474,7 @@ class _Groups:
                     count = {} if weights is None else {"effective_rows": effective_count(weights)}
                     yield each.metric.result(each.value, group.slice | count, found)
 
-    def _intervals(
-        self, group: _Group, line: Sequence[metric_protocol.FittedMetric[Metric[Any]]]
-    ) -> Iterator[metric_protocol.IntervalInference]:
+    def _intervals(self, group: _Group, line: Sequence[Fitted]) -> Iterator[metric_protocol.IntervalInference]:
         """Yield the intervals of the metrics of a group; none for those without a value, or with too few clusters."""
         known, quiet = [each for each in line if each.rows.columns or each.rows.terms], self.run.quiet()
         within = None if self.clusters is None else clusters_within(self.clusters, group.rows)

@@ -16,10 +16,8 @@ from calcheck.core.filter_conditions import Condition
 from calcheck.core.text import p_text
 from calcheck.dependence.clusters import noticed_effect
 from calcheck.errors import DataError, OptionError
-from calcheck.evaluation import data_warnings, fitted_metric
+from calcheck.evaluation import data_warnings, with_intervals
 from calcheck.execution.run import RandomStream, Run, run_settings
-from calcheck.inference.intervals import infer
-from calcheck.inference.metric_protocol import Basis
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values_and_verdicts import without_verdict
 from calcheck.io.file_source import FileSource
@@ -456,13 +454,9 @@ class SearchedRows:
     def results(self, region: FoundRegion) -> Iterator[Result]:
         """Yield the metrics of a region; those of its fault have the p-value and the verdict."""
         inside, fails = InMemory(self.rows.take(region.rows)), rejects(region.p_value, self.run.confidence)
-        with np.errstate(all="ignore"):
-            fits = [metric.evaluate(metric.fit(inside, self.run), inside, self.run) for metric in self.metrics]
-            found = [fitted_metric(*each, Basis("none")) for each in zip(self.metrics, fits, strict=True)]
-            inferred = infer(found, self.run.quiet())
-        for computed, inference in zip(found, inferred, strict=True):
+        for computed, inferred in with_intervals(self.metrics, inside, self.run):
             metric = computed.metric
-            inference = replace(inference, verdict="none", warnings=(*self.warnings, *inference.warnings))
+            inference = replace(inferred, verdict="none", warnings=(*self.warnings, *inferred.warnings))
             if region.direction in (metric.info.above, metric.info.below):
                 inference = replace(
                     inference,
