@@ -206,20 +206,13 @@ def _scales(case: Case) -> Iterator[Candidate]:
     mean, std = float(np.mean(y)), float(np.std(y))
     own, whole = float(np.mean(center)), float(np.sqrt(np.var(center) + np.mean(spread**2)))
     if _is_standard(own, whole):
-        yield from _retargeted(
-            case,
-            "standardized-prediction",
-            "predictions are of standardized targets",
-            lambda y: ((y - mean) / std, -np.log(std)),
-            f"f[{{y}}] = (f[{{y}}] - {mean:.6g}) / {std:.6g}",
-        )
+        text, edit = "predictions are of standardized targets", f"f[{{y}}] = (f[{{y}}] - {mean:.6g}) / {std:.6g}"
+        yield from _retargeted(case, "standardized-prediction", text, lambda y: ((y - mean) / std, -np.log(std)), edit)
     if _is_standard(mean, std):
+        slope, text = whole / std, "targets are standardized, predictions are not"
+        edit = f"f[{{y}}] = {own:.6g} + {slope:.6g} * (f[{{y}}] - {mean:.6g})"
         yield from _retargeted(
-            case,
-            "standardized-target",
-            "targets are standardized, predictions are not",
-            lambda y: (own + whole * (y - mean) / std, np.log(whole / std)),
-            f"f[{{y}}] = {own:.6g} + {whole / std:.6g} * (f[{{y}}] - {mean:.6g})",
+            case, "standardized-target", text, lambda y: (own + whole * (y - mean) / std, np.log(slope)), edit
         )
 
 
@@ -429,12 +422,5 @@ def _others(case: Case) -> Iterator[Candidate]:
     yield Candidate("training-rows", text, fits.partly_trained(scored), surplus=2.0)
     yield from _variations(case)
     if case.inside is not None:
-        fit = fits.piecewise(scored, case.inside)
-        yield Candidate(
-            "one-region",
-            f"one region explains it: {case.region}",
-            fit,
-            is_corrected=True,
-            least=LEAST_OF_REGION,
-            surplus=2.0,
-        )
+        text, fit = f"one region explains it: {case.region}", fits.piecewise(scored, case.inside)
+        yield Candidate("one-region", text, fit, is_corrected=True, least=LEAST_OF_REGION, surplus=2.0)
