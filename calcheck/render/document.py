@@ -158,6 +158,11 @@ def row_of(*texts: str) -> tuple[Cell, ...]:
     return tuple(Cell(text) for text in texts)
 
 
+def number_columns(*names: str) -> Iterator[Column]:
+    """Return columns of numbers."""
+    return (Column(name, "right") for name in names)
+
+
 def column_cells(table: Table) -> list[tuple[Cell, ...]]:
     """Return the cells of each column."""
     return [tuple(row[place] for row in table.rows) for place in range(len(table.columns))]

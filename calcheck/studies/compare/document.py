@@ -35,7 +35,7 @@ def comparison_screen(report: Report) -> Iterator[document.Block]:
         (document.Cell(with_dataset(results[0], name)), *(_value(each) for each in results))
         for (_, name), results in sorted(_by_metric(report).items(), key=lambda each: order.get(each[0][1], len(order)))
     )
-    columns = (document.Column("metric"), *(document.Column(model, "right") for model in _models(report)))
+    columns = (document.Column("metric"), *document.number_columns(*_models(report)))
     values = document.Table(columns, rows, overflow="omit", keys=1, remedy="--table")
     yield values
     yield from document.marks_in([values], *MARKED)

@@ -35,7 +35,7 @@ def monitor_blocks(report: Report) -> Iterator[document.Block]:
     if len(found.horizons) > 1:
         results = results_of(report, "horizon")
         metrics = next(iter(results.values()), [])
-        heads = (document.Column(name, "right") for name in ("horizon", "rows", "e-value", "largest"))
+        heads = document.number_columns("horizon", "rows", "e-value", "largest")
         columns = (*heads, *_columns(metrics))
         rows = []
         for each in found.horizons:

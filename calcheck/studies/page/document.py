@@ -64,11 +64,8 @@ def group_table(groups: maps.ColumnGroups) -> documents.Table:
     found = maps.quantities(groups.sums, groups.confidence)
     limits = documents.Column(f"{percent(groups.confidence)} of {PERFECT}", "right", rank=1)
     heads = [(documents.Column(each.name, "right"), limits, documents.Column("")) for each in found]
-    columns = (
-        documents.Column(groups.column),
-        documents.Column("rows", "right"),
-        *(column for head in heads for column in head),
-    )
+    shown = (column for head in heads for column in head)
+    columns = (documents.Column(groups.column), *documents.number_columns("rows"), *shown)
     rows = tuple(
         (
             *documents.row_of(name, f"{groups.sums.n[place]:,}"),
@@ -342,12 +339,7 @@ def _settings(model: ModelReport) -> Iterator[page.PageBlock]:
     report = model.report
     settings = {name: value for name, value in report.settings.items() if name != "versions"}
     versions = {"calcheck": report.calcheck, **report.settings.get("versions", {})}
-    columns = (
-        documents.Column("file"),
-        documents.Column("role"),
-        documents.Column("rows", "right"),
-        documents.Column("SHA-256"),
-    )
+    columns = (*map(documents.Column, ("file", "role")), *documents.number_columns("rows"), documents.Column("SHA-256"))
     files = tuple(documents.row_of(each.path, each.role, f"{each.rows:,}", each.sha256) for each in report.input.files)
     yield documents.Table(columns, files)
     named = [
@@ -361,7 +353,7 @@ def _side_by_side(models: Sequence[ModelReport]) -> documents.Table:
     """Return the values of all models, one line per metric, with their verdicts."""
     values = [{result.metric: result for result in each.report.results if not result.slice} for each in models]
     names = dict.fromkeys(name for known in values for name in known)
-    columns = (documents.Column("metric"), *(documents.Column(each.name, "right") for each in models))
+    columns = (documents.Column("metric"), *documents.number_columns(*(each.name for each in models)))
     rows = []
     for name in names:
         results = [known.get(name) for known in values]

@@ -173,11 +173,7 @@ def _places(results: Sequence[Result]) -> document.Table:
     for label, own in by_place.items():
         factors = [words.factor((own[stage].value, own[stage].low, own[stage].high)) for stage in (BEFORE, AFTER)]
         rows.append(document.row_of(label, f"{own[BEFORE].slice['n']:,}", *factors))
-    columns = (
-        document.Column("where"),
-        document.Column("rows", "right"),
-        *(document.Column(stage, "right") for stage in (BEFORE, AFTER)),
-    )
+    columns = (document.Column("where"), *document.number_columns("rows", BEFORE, AFTER))
     return document.Table(columns, tuple(rows), f"{PLACES}, out of fold", "omit", keys=1, remedy="--format csv")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from calcheck.charts.picture import Axis, Band, Mark, Panel, Picture
-from calcheck.render.document import Block, Cell, Column, Table, marks_in, note_blocks, row_of, source
+from calcheck.render.document import Block, Cell, Column, Table, marks_in, note_blocks, number_columns, row_of, source
 from calcheck.render.numbers_and_notes import interval, name_with_unit, notes, number, p_value, results_by
 from calcheck.render.pictures import curve, expected_marks, numbers
 from calcheck.reports import Report, Result
@@ -40,7 +40,7 @@ def _table(
     title: str, texts: Sequence[str], numbers: Iterable[str], rows: Iterable[tuple[Cell, ...]], keys: int
 ) -> Table:
     """Return a table whose first columns are text."""
-    columns = (*map(Column, texts), *(Column(name, "right") for name in numbers))
+    columns = (*map(Column, texts), *number_columns(*numbers))
     return Table(columns, tuple(rows), title, overflow="split", keys=keys)
 
 

@@ -72,13 +72,8 @@ def slices_screen(report: Report) -> Iterator[document.Block]:
     rows = tuple(_ranked_row(label, own, tolerance) for label, own in ranked)
     if rest := report.settings.get("elsewhere"):
         rows += (_rest_row(rest, ranked[0][1], tolerance),)
-    columns = (
-        document.Column("region" if is_search(report) else "group"),
-        document.Column("rows", "right"),
-        document.Column("factor or mean error", "right"),
-        document.Column("", "right"),
-        document.Column("verdict"),
-    )
+    kind = document.Column("region" if is_search(report) else "group")
+    columns = (kind, *document.number_columns("rows", "factor or mean error", ""), document.Column("verdict"))
     yield document.Table(columns, rows, most=MOST + bool(rest))
     yield from document.note_blocks(words.notes(report))
 
@@ -198,12 +193,7 @@ def _regions(report: Report) -> document.Table:
         values = (document.Cell(words.number(result.number), result.verdict) for result in own)
         p = next((document.adjusted(result) for result in own if result.p_value_adjusted is not None), words.ABSENT)
         rows.append((*document.row_of(region, f"{own[0].slice['rows']:,}"), *values, document.Cell(p)))
-    columns = (
-        document.Column("region"),
-        document.Column("rows", "right"),
-        *(document.Column(name, "right") for name in metrics),
-        document.Column("p", "right"),
-    )
+    columns = (document.Column("region"), *document.number_columns("rows", *metrics, "p"))
     title = f"regions of {', '.join(map(str, report.settings['columns']))}"
     return document.Table(columns, tuple(rows), title, "omit", keys=2, remedy="--format csv")
 

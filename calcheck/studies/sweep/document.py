@@ -6,7 +6,7 @@ from typing import Any
 
 from calcheck.charts.picture import Axis, Mark, Panel, Picture
 from calcheck.errors import OptionError
-from calcheck.render.document import Block, Cell, Column, Table, marks_in, note_blocks, row_of, source
+from calcheck.render.document import Block, Cell, Table, marks_in, note_blocks, number_columns, row_of, source
 from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number
 from calcheck.render.pictures import curve, numbers
 from calcheck.reports import Report, Result
@@ -40,7 +40,7 @@ def _table(report: Report, names: Sequence[str]) -> Table:
         taus = [ABSENT if tau is None else f"{tau:.2f}"] if ranked else []
         rows.append((*row_of(*values), *map(_cell, own), *row_of(*taus)))
     head = (*names, *(model.get("model", "value") for model in models), *(["tau"] if ranked else []))
-    columns = tuple(Column(name, "right") for name in head)
+    columns = tuple(number_columns(*head))
     title = f"{name_with_unit(report.results[0])} by {' and '.join(names)}"
     if any(cell.after for row in rows for cell in row):
         subsets = any("subsets" in result.details for result in report.results)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from calcheck.charts.picture import Axis, Mark, Panel, Picture
-from calcheck.render.document import Block, Cell, Column, Legend, Paragraph, Table, row_of, source
+from calcheck.render.document import Block, Cell, Column, Legend, Paragraph, Table, number_columns, row_of, source
 from calcheck.render.numbers_and_notes import describe_input, interval, number, results_by
 from calcheck.render.pictures import curve, numbers
 from calcheck.reports import Report
@@ -17,7 +17,7 @@ def validity_blocks(report: Report) -> Iterator[Block]:
     """Yield the document of a simulation: a line per metric and distribution of the uncertainties."""
     yield source(report.input) if report.input.files else Paragraph(describe_input(report.input)[1])
     names = list(report.results[0].slice)
-    head = (Column("metric"), *(Column(name, "right") for name in (*names, "valid", "limits", "expected")))
+    head = (Column("metric"), *number_columns(*names, "valid", "limits", "expected"))
     rows = [
         (
             *row_of(result.metric, *map(str, result.slice.values())),
