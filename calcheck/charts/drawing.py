@@ -313,7 +313,7 @@ REGION = "region"  # Name of the signal that holds the selected region
 
 def require_image(path: str) -> None:
     """Raise, before computing, if no picture can be drawn to a file with this name."""
-    if _suffix(path) not in SUFFIXES:
+    if PurePath(path).suffix.lower() not in SUFFIXES:
         msg = f"{path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, which sets the format of the picture"
         raise OptionError(msg)
 
@@ -330,7 +330,7 @@ def engine_starts() -> bool:
 
 def draw(picture: pictures.Picture, path: str) -> bytes:
     """Return a picture as bytes, in the format given by the file name."""
-    text, suffix = svg(picture), _suffix(path)
+    text, suffix = svg(picture), PurePath(path).suffix.lower()
     if suffix == ".svg":
         return text.encode()
     import vl_convert
@@ -371,10 +371,6 @@ def _with_own_identifiers(text: str) -> str:
     counted = IDENTIFIER.sub(numbered, text)
     digest = sha256(counted.encode()).hexdigest()[:12]
     return IDENTIFIER_NUMBER.sub(rf"\1p{digest}-\2\3", counted)
-
-
-def _suffix(path: str) -> str:
-    return PurePath(path).suffix.lower()
 
 
 def selectable(spec: Spec) -> Spec:

@@ -315,7 +315,7 @@ class SlicePlan:
         from calcheck.studies.slices.study import require_weighable
 
         require_weighable(given.get("weights"), self.cuts)
-        metrics = tuple(inputs_and_outputs.weigh(self.metrics, given))
+        metrics = tuple(inputs_and_outputs.weigh(self.metrics, given)[0])
         return replace(self, metrics=metrics, groups=build(RefitOptions, given))
 
     def added(self, report: Report, source: FileSource, run: Run) -> Report:

@@ -226,7 +226,7 @@ def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
     slices = slices and slices.weighed(given)
     chosen = required.metrics(() if slices else named, settings, levels)
     strict = not required.take_all(named)
-    metrics, without = inputs_and_outputs.weigh_applicable(chosen, given, ("all",) if strict else None)
+    metrics, without = inputs_and_outputs.weigh(chosen, given, applicable=not strict)
     curves = _curves(metrics if named else None, given, paged=paged)
     narrow = paged or any(given[name] for name in ("pointwise", "worst", "best"))
     answer = None
@@ -491,16 +491,11 @@ def _declare(metavar: str, text: str, own: Sequence[Group], output: Sequence[Gro
         [
             group("Metrics", study_options.MetricSelectionOptions, *BY, *ANSWERS),
             group("Rules", study_options.RuleOptions),
-            study_options.COLUMNS,
-            study_options.ROWS.keep("subsample"),
-            study_options.WEIGHTS,
-            study_options.INFERENCE,
-            study_options.DEPENDENCE,
+            *(study_options.COLUMNS, study_options.ROWS.keep("subsample"), study_options.WEIGHTS),
+            *(study_options.INFERENCE, study_options.DEPENDENCE),
             *output,
             study_options.SHOWN.keep("brief", "pointwise", "worst", "best", "plot"),
-            group("Streaming", study_options.StateOptions),
-            study_options.SEED,
-            study_options.ENGINE,
+            *(group("Streaming", study_options.StateOptions), study_options.SEED, study_options.ENGINE),
         ]
     )
     files = argument("files", metavar, text, list[str])

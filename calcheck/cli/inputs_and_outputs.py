@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -157,32 +157,23 @@ def select_metrics(
     return [settings.metric(name, {LEVEL: levels} if levels else {}) for name in named]
 
 
-def weigh_applicable(
-    metrics: Sequence[Metric[Any]], given: dict[str, Any], named: Sequence[str] | None, *, plots: bool = False
+def weigh(
+    metrics: Sequence[Metric[Any]], given: dict[str, Any], *, applicable: bool = False, plots: bool = False
 ) -> tuple[list[Metric[Any]], list[Skipped]]:
-    """Return weighted metrics, and those without a weighted form, which are skipped unless they are named."""
-    column = build(study_options.WeightOptions, given).weights
-    if named or column is None:
-        return weigh(metrics, given, plots=plots), []
+    """Return metrics weighted by the named column, if any, and if ``applicable`` those without a weighted form.
 
-    from calcheck.metrics._weights import weighted_forms
-
-    weigh([], given, plots=plots)
-    return weighted_forms(metrics, column)
-
-
-def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any], *, plots: bool = False) -> list[Metric[Any]]:
-    """Return metrics weighted by the named column, if any; commands whose pictures are weighted have ``plots``."""
+    Commands whose pictures are weighted have ``plots``.
+    """
     weights = build(study_options.WeightOptions, given).weights
     if weights is None:
-        return list(metrics)
+        return list(metrics), []
 
-    from calcheck.metrics._weights import weighted
+    from calcheck.metrics._weights import weighted, weighted_forms
 
     for name in UNWEIGHTED:
         if given.get(name) and not (plots and name == "plot"):
             raise OptionError(f"{flag_of(name)} does not apply to weighted means (--weights): pass only one of them")
-    return [weighted(metric, weights) for metric in metrics]
+    return weighted_forms(metrics, weights) if applicable else ([weighted(each, weights) for each in metrics], [])
 
 
 def file_source(file: str, given: dict[str, Any], **settings: Any) -> FileSource:
@@ -219,17 +210,12 @@ def row_dependence(given: dict[str, Any]) -> runs.RowDependence:
     return stated
 
 
-def show_progress(delay: float = 1.0) -> AbstractContextManager[Callable[[str, float], None]]:
-    """Return a context with a callback that shows progress on a terminal after a delay in seconds."""
-    if not sys.stderr.isatty():
-        return nullcontext(runs.silent)
-
-    return progress_bar(delay)
-
-
 @contextmanager
-def progress_bar(delay: float) -> Iterator[Callable[[str, float], None]]:
-    """Yield a callback that shows a line for each stage in progress on standard error, after a delay in seconds."""
+def show_progress(delay: float = 1.0) -> Iterator[Callable[[str, float], None]]:
+    """Yield a callback that shows a line for each stage in progress on a terminal, after a delay in seconds."""
+    if not sys.stderr.isatty():
+        yield runs.silent
+        return
     appears = time.monotonic() + delay
     progress: Any = None
     tasks: dict[str, Any] = {}

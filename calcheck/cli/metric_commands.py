@@ -88,7 +88,7 @@ def _stream(metric: Metric[Any], file: str, given: dict[str, Any], reason: str =
 
 def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     """Compute one metric of a file, and write the requested outputs."""
-    (metric,) = inputs_and_outputs.weigh([metric], given)
+    (metric,), _ = inputs_and_outputs.weigh([metric], given)
     if inputs_and_outputs.streaming_requested(given):
         _stream(metric, file, given)
         return

@@ -203,12 +203,8 @@ MERGED = [
     argument("files", "STATES…", "State files written with --save-state.", list[str]),
     *parameters_of(
         [
-            group("Metrics", AnswerOptions),
-            study_options.BOOTSTRAP,
-            study_options.CONFIDENCE,
-            study_options.REPORT,
-            group("Output", MergeOptions),
-            study_options.SEED,
+            *(group("Metrics", AnswerOptions), study_options.BOOTSTRAP, study_options.CONFIDENCE),
+            *(study_options.REPORT, group("Output", MergeOptions), study_options.SEED),
         ]
     ),
 ]

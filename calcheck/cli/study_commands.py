@@ -101,10 +101,8 @@ class CommandRequest(Request):
     def weighted(
         self, metrics: Sequence[Metric[Any]], *, applicable: bool = False, plots: bool = False
     ) -> tuple[list[Metric[Any]], list[Skipped]]:
-        if applicable:
-            named = self.parameters.get("metrics")
-            return inputs_and_outputs.weigh_applicable(metrics, self.parameters, named, plots=plots)
-        return inputs_and_outputs.weigh(metrics, self.parameters, plots=plots), []
+        applicable = applicable and not self.parameters.get("metrics")
+        return inputs_and_outputs.weigh(metrics, self.parameters, applicable=applicable, plots=plots)
 
     def open(
         self,

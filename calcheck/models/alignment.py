@@ -1,4 +1,4 @@
-"""Alignment of models: the same rows, matched by keys or by row number."""
+"""Alignment of models: the same rows, matched by keys or by row number, and what was read of all of them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +11,7 @@ from calcheck.io.column_roles import ParametersRole, ResidualRole
 from calcheck.io.file_source import FileSource
 from calcheck.metrics.base import ComparesOutcomes, HasMeasure, LevelOption, Metric
 from calcheck.predictions import DerivedSource, Predictions, Source
+from calcheck.reports import Input
 from calcheck.typing import AnyArray, Indices
 
 ROUNDING = 1e-6  # relative tolerance for targets, because files may be in single precision
@@ -142,3 +143,33 @@ def _require_same_targets(
 
 def _target_text(target: Any) -> str:
     return ", ".join(f"{value:g}" for value in np.atleast_1d(target))
+
+
+def comparison_input(names: Sequence[str], read: Sequence[Input]) -> Input:
+    """Return the input of a comparison: properties that all models share once, others for each model."""
+    first = read[0]
+    columns = {
+        f"{role} of {name}": column
+        for name, each in zip(names, read, strict=True)
+        for role, column in each.columns.items()
+    }
+    return Input(
+        files=tuple(file for each in read for file in each.files),
+        n=first.n,
+        dropped=sum(each.dropped for each in read),
+        predictive=_joint_text(names, [each.predictive for each in read]),
+        columns=first.columns if _all_same([each.columns for each in read]) else columns,
+        options=first.options if _all_same([each.options for each in read]) else (),
+        layout=_joint_text(names, [each.layout for each in read]),
+    )
+
+
+def _joint_text(names: Sequence[str], texts: Sequence[str | None]) -> str | None:
+    """Return a text that all models share, else the texts with the models' names."""
+    if _all_same(texts):
+        return texts[0]
+    return ", ".join(f"{each} ({name})" for name, each in zip(names, texts, strict=True) if each is not None)
+
+
+def _all_same(values: Sequence[Any]) -> bool:
+    return all(value == values[0] for value in values)

@@ -16,10 +16,10 @@ from calcheck.inference.metric_protocol import RowResults
 from calcheck.inference.paired_comparison import ModelPair, compare_pairs
 from calcheck.metrics._weights import require_same_weights
 from calcheck.metrics.base import Metric
-from calcheck.models.alignment import Model, align_models, incomparable_reason
+from calcheck.models.alignment import Model, align_models, comparison_input, incomparable_reason
 from calcheck.models.best_model import SCORES, best_model
 from calcheck.predictions import Predictions, group_by_input
-from calcheck.reports import Inference, Input, Orientation, Report, Result, Skipped, loss
+from calcheck.reports import Inference, Orientation, Report, Result, Skipped, loss
 from calcheck.reports.conclusion import BestModel, ModelsAtNewInputs
 
 Evaluated = dict[tuple[str, str], tuple[Predictions, RowResults]]
@@ -334,33 +334,3 @@ def _ranked(results: Sequence[Result]) -> list[Result]:
         replace(result, details={**result.details, "rank": rank}) if rank is not None and rank <= most else result
         for result, rank in zip(results, ranks(scores), strict=True)
     ]
-
-
-def comparison_input(names: Sequence[str], read: Sequence[Input]) -> Input:
-    """Return the input of a comparison: properties that all models share once, others for each model."""
-    first = read[0]
-    columns = {
-        f"{role} of {name}": column
-        for name, each in zip(names, read, strict=True)
-        for role, column in each.columns.items()
-    }
-    return Input(
-        files=tuple(file for each in read for file in each.files),
-        n=first.n,
-        dropped=sum(each.dropped for each in read),
-        predictive=_joint_text(names, [each.predictive for each in read]),
-        columns=first.columns if _all_same([each.columns for each in read]) else columns,
-        options=first.options if _all_same([each.options for each in read]) else (),
-        layout=_joint_text(names, [each.layout for each in read]),
-    )
-
-
-def _joint_text(names: Sequence[str], texts: Sequence[str | None]) -> str | None:
-    """Return a text that all models share, else the texts with the models' names."""
-    if _all_same(texts):
-        return texts[0]
-    return ", ".join(f"{each} ({name})" for name, each in zip(names, texts, strict=True) if each is not None)
-
-
-def _all_same(values: Sequence[Any]) -> bool:
-    return all(value == values[0] for value in values)

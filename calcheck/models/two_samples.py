@@ -16,6 +16,7 @@ from calcheck.io.evaluation_points import grid_of, require_grid
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics._joint_mmd import SAMPLE
 from calcheck.metrics.base import Metric
+from calcheck.models.alignment import comparison_input
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.reports import Input, Report
 from calcheck.typing import AnyArray
@@ -64,16 +65,8 @@ class PooledSamples(Source):
 
     def input_info(self) -> Input:
         first, second = self.first.input_info(), self.second.input_info()
-        of_each = {"A": first.columns, "B": second.columns}
-        columns = {f"{role} of {name}": column for name, each in of_each.items() for role, column in each.items()}
-        return replace(
-            first,
-            files=(*first.files, *second.files),
-            n=first.n + second.n,
-            dropped=first.dropped + second.dropped,
-            columns=first.columns if first.columns == second.columns else columns,
-            options=first.options if first.options == second.options else (),
-        )
+        both = comparison_input(("A", "B"), (first, second))
+        return replace(both, n=first.n + second.n, predictive=first.predictive, layout=first.layout)
 
     def warnings(self) -> tuple[Message, ...]:
         return tuple(dict.fromkeys((*self.first.warnings(), *self.second.warnings())))

@@ -62,17 +62,8 @@ def shared_fields(report: Report) -> dict[str, Any]:
 
 
 NUMBERS = (
-    "value",
-    "low",
-    "high",
-    "reference",
-    "reference_low",
-    "reference_high",
-    "zeta",
-    "zeta_mc_error",
-    "p_value",
-    "p_value_mc_error",
-    "p_value_adjusted",
+    *("value", "low", "high", "reference", "reference_low", "reference_high"),
+    *("zeta", "zeta_mc_error", "p_value", "p_value_mc_error", "p_value_adjusted"),
 )
 
 STUDY_DETAILS = ("rank", "tau", "subsets", "deviation", "change")

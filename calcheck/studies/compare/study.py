@@ -13,8 +13,8 @@ from calcheck.io.file_source import FileSource
 from calcheck.io.files import STDIN
 from calcheck.metrics.base import Metric
 from calcheck.metrics.scores import Nll
-from calcheck.models.alignment import Model, incomparable_reason
-from calcheck.models.comparison import compare, compare_datasets, comparison_input
+from calcheck.models.alignment import Model, comparison_input, incomparable_reason
+from calcheck.models.comparison import compare, compare_datasets
 from calcheck.models.report_difference import Diff, diff
 from calcheck.outputs import output_names, require_other_file, with_new_files
 from calcheck.predictions import MappedSource, Source

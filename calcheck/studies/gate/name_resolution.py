@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, get_args, get_origin, get_type_hints
 
 from calcheck.conclusion.answer import AVERAGE, LOCAL
@@ -105,6 +105,9 @@ REGION_FIELDS = ("factor", "bias", "rows")  # What rules can say about the worst
 ON_EFFECTS = ("size", "bias", "shape", "inputs", "inputs-bias")  # Effects at new inputs in rules
 ON_FIELDS = (rules.ANSWER, "rows", "rows_needed", "effective_rows", "coverage", "labelled")
 ON_PARTS = {"beyond": ("share", "low", "high", "rows"), "inputs_differ": ("p",)}
+OPEN = ("columns", "components")  # Fields whose entries have any names
+PARTS = {rules.INPUT: Input, rules.OVERALL: Overall, rules.SLICES: SliceSummary, rules.MONITOR: Monitor}
+PART_TYPES = {part: get_type_hints(kind) for part, kind in PARTS.items()}
 PART_FIELDS: dict[str, FieldTree] = {
     rules.ANSWER: {},
     rules.QUALIFIERS: {name: {} for name in get_args(Qualifier)},
@@ -116,16 +119,7 @@ PART_FIELDS: dict[str, FieldTree] = {
         **{name: {field: {} for field in names} for name, names in ON_PARTS.items()},
         **{name: {field: {} for field in EFFECT_FIELDS} for name in ON_EFFECTS},
     },
-    rules.INPUT: {each.name: None if each.name == "columns" else {} for each in fields(Input)},
-    rules.OVERALL: {each.name: {} for each in fields(Overall)},
-    rules.SLICES: {each.name: {} for each in fields(SliceSummary)},
-    rules.MONITOR: {each.name: None if each.name == "components" else {} for each in fields(Monitor)},
-}
-PART_TYPES = {
-    rules.INPUT: get_type_hints(Input),
-    rules.OVERALL: get_type_hints(Overall),
-    rules.SLICES: get_type_hints(SliceSummary),
-    rules.MONITOR: get_type_hints(Monitor),
+    **{part: {name: None if name in OPEN else {} for name in hints} for part, hints in PART_TYPES.items()},
 }
 RESULT_TYPES = get_type_hints(Result)
 

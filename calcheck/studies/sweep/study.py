@@ -23,8 +23,8 @@ from calcheck.io.column_names import ColumnOptions
 from calcheck.io.evaluation_points import grid_of, require_grid
 from calcheck.metrics import TWO_SAMPLE_METRICS
 from calcheck.metrics.base import Conditional, Metric, SharesFit, inapplicable_reason
-from calcheck.models.alignment import Model, align_models, incomparable_reason
-from calcheck.models.comparison import comparison_input, kendall, ranks, score
+from calcheck.models.alignment import Model, align_models, comparison_input, incomparable_reason
+from calcheck.models.comparison import kendall, ranks, score
 from calcheck.models.two_samples import GRID, PooledSamples, metric_of_samples
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
