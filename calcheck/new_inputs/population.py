@@ -9,14 +9,7 @@ import numpy as np
 
 from calcheck.conclusion.answer import Estimate
 from calcheck.core import sc
-from calcheck.dependence.clusters import (
-    Clusters,
-    WeightedMean,
-    degrees_of_freedom,
-    find_clusters,
-    time_labels,
-    weighted_mean,
-)
+from calcheck.dependence import clusters as row_clusters
 from calcheck.embeddings import local_error
 from calcheck.embeddings.local_error import LeaveOneOut, cluster_folds
 from calcheck.execution.run import RandomStream, Run
@@ -48,14 +41,14 @@ class Population:
     new: Values  # (m, d), those of the new rows
     regression: LeaveOneOut
     reweighting: Reweighting
-    clusters: Clusters | None  # The clusters of the tested rows; None if they are independent
+    clusters: row_clusters.Clusters | None  # The clusters of the tested rows; None if they are independent
     run: Run
 
     @classmethod
     def from_rows(cls, rows: Predictions, tested: Values, new: Values, outputs: Outputs, run: Run) -> "Population":
         """Return the population of new inputs (m, d), both scaled, whose outputs are to be predicted best."""
         ratio = DensityRatio.from_inputs(tested, new, run.rng(RandomStream.LANDMARKS))
-        clusters = find_clusters(rows, run.dependence)
+        clusters = row_clusters.find_clusters(rows, run.dependence)
         regression = replace(local_regression(tested), folds=() if clusters is None else cluster_folds(clusters))
         equal = np.ones(len(tested))
         weights = ratio.weights(equal, np.ones(len(new)))
@@ -93,7 +86,7 @@ class Population:
         effective, dependence = self.weights.effective_rows, self.run.dependence
         found = [(effective, FEWEST_ROWS, "tested rows")]
         if self.clusters is not None and effective:
-            place = None if dependence.cluster else time_labels(self.rows, dependence.time)
+            place = None if dependence.cluster else row_clusters.time_labels(self.rows, dependence.time)
             times = (0.0 if place is None else _effective(place, self.weights.ratio), FEWEST_ROWS, "times")
             found.append((self.units, FEWEST_CLUSTERS, "clusters") if place is None else times)
         lacking = [(count, least, what) for count, least, what in found if count < least]
@@ -103,9 +96,9 @@ class Population:
         """Return by how much the limits of few clusters are farther away than those of a normal distribution."""
         return float(sc.stdtrit(max(self.units - 1, 1.0), tail) / sc.ndtri(tail)) if self.clusters is not None else 1.0
 
-    def mean(self, outputs: Values) -> WeightedMean:
+    def mean(self, outputs: Values) -> row_clusters.WeightedMean:
         """Return the mean of outputs (n,) at the new rows."""
-        return WeightedMean(
+        return row_clusters.WeightedMean(
             float(self.weights.robust @ outputs), self.standard_error(outputs), max(self.units - 1, 1.0)
         )
 
@@ -200,7 +193,7 @@ class Population:
 
 def _effective(label: Indices, weights: Values) -> float:
     """Return how many groups of rows with labels (n,) and weights (n,) count."""
-    return float(degrees_of_freedom(np.bincount(label, weights))) + 1
+    return float(row_clusters.degrees_of_freedom(np.bincount(label, weights))) + 1
 
 
 def binomial_p(share: float, n: float, level: float) -> float:
@@ -314,7 +307,7 @@ class Factor:
         """The ratios of the targets, (n,)."""
         return self.order.in_rows()
 
-    def of_equal_rows(self, tail: float, clusters: Clusters | None = None) -> Estimate:
+    def of_equal_rows(self, tail: float, clusters: row_clusters.Clusters | None = None) -> Estimate:
         """Return the factor of the rows themselves, with limits by order statistics."""
         n = len(self.ratios)
         equal = np.full(n, 1 / n)
@@ -346,9 +339,9 @@ def bias_scores(rows: Predictions) -> Values:
     return normal_scores(rows) if predictive.family == "cauchy" else standardized_errors(rows)
 
 
-def observed_bias(rows: Predictions, tail: float, clusters: Clusters | None = None) -> Estimate:
+def observed_bias(rows: Predictions, tail: float, clusters: row_clusters.Clusters | None = None) -> Estimate:
     """Return the bias of the rows themselves, with limits by Student's t."""
-    found = weighted_mean(bias_scores(rows), None, clusters)
+    found = row_clusters.weighted_mean(bias_scores(rows), None, clusters)
     return Estimate("bias", found.value, *found.limits(tail))
 
 

@@ -10,15 +10,8 @@ from calcheck.render import document, new_inputs
 from calcheck.render.document import Answer, Cell, Document, Emphasis
 from calcheck.render.numbers_and_notes import Span, cause_texts, describe_input, factor, shift, terms
 from calcheck.reports import Gate, Input, Report
-from calcheck.reports.conclusion import (
-    Answered,
-    Conclusion,
-    Effect,
-    NewInputs,
-    OutputConclusion,
-    WidthFactor,
-    WorstRegion,
-)
+from calcheck.reports import conclusion as answers
+from calcheck.reports.conclusion import Answered, Effect, WidthFactor
 
 HALF, LIMIT = 6, 3  # Characters of a bar from its center to its end, and to the tolerance
 OUTPUTS, RULES, FOUND = 4, 4, 2  # Most targets, most rules, and most findings of a rule
@@ -80,7 +73,7 @@ def _source(read: Input) -> document.Source:
     return document.Source(tuple(names), found + (f" · inputs {read.columns['x']}" if "x" in read.columns else ""))
 
 
-def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
+def screen_answer(report: Report, conclusion: answers.Conclusion) -> Answer:
     """Return the answer of a report, with one line a topic: its number, its interval, a bar, and what it means."""
     tolerance = conclusion.tolerance or 0.0
     wrong = _faults(conclusion)
@@ -121,7 +114,7 @@ def _faults(conclusion: Answered) -> list[Effect]:
     return sorted((each for each in conclusion.effects if each.within is False), key=lambda each: -_size(each))
 
 
-def _output_cell(output: OutputConclusion) -> Cell:
+def _output_cell(output: answers.OutputConclusion) -> Cell:
     """Return the answer for one of several targets: what is wrong or decides, or the size of what is right."""
     faults = [_leading(each, output) for each in _faults(output)]
     sizes = [factor(_span(each)) for each in output.effects if each.topic == "size" and each.value is not None]
@@ -172,7 +165,7 @@ def _size(effect: Effect) -> float:
     return abs(effect.value) if effect.topic == "bias" else effect.low or 0.0
 
 
-def _urgency(output: OutputConclusion) -> tuple[bool, bool, float]:
+def _urgency(output: answers.OutputConclusion) -> tuple[bool, bool, float]:
     """Return the key that sorts targets: those with the largest faults first, right ones last."""
     sizes = [_size(each) for each in output.effects if each.within is False]
     return output.answer != "no", output.answer == "yes", -max(sizes, default=0.0)
@@ -182,7 +175,7 @@ def _is_untested(effect: Effect) -> bool:
     return effect.value is None and effect.text.startswith(UNTESTED)
 
 
-def _lines(effect: Effect, report: Report, conclusion: Conclusion) -> Iterator[tuple[str, Cell]]:
+def _lines(effect: Effect, report: Report, conclusion: answers.Conclusion) -> Iterator[tuple[str, Cell]]:
     """Yield the line of an effect; none for a local error of the means that is not shown."""
     tolerance, topic = conclusion.tolerance or 0.0, effect.topic
     strength: Emphasis = "strong" if effect.within is False else ""
@@ -240,7 +233,7 @@ def _other_level(conclusion: Answered) -> WidthFactor | None:
     return max(known or others, key=lambda each: abs(math.log(each.value / main)) if known else 0, default=None)
 
 
-def _tails(effect: Effect, other: WidthFactor, conclusion: Conclusion) -> str:
+def _tails(effect: Effect, other: WidthFactor, conclusion: answers.Conclusion) -> str:
     """Return what the level of the shape is, and whether its intervals show other tails than predicted."""
     outer = other.level > (conclusion.level or 0.0)
     above = effect.low is not None and effect.low > 1
@@ -250,7 +243,7 @@ def _tails(effect: Effect, other: WidthFactor, conclusion: Conclusion) -> str:
     return f"{level}: {tails}" if tails else f"{level} intervals"
 
 
-def _held(report: Report, conclusion: Conclusion) -> str:
+def _held(report: Report, conclusion: answers.Conclusion) -> str:
     """Return the coverage of the intervals of the answer, if it was computed."""
     level = conclusion.level
     found = (each for each in report.results if each.metric == "coverage" and each.options.get("level") == level)
@@ -262,7 +255,7 @@ def _held(report: Report, conclusion: Conclusion) -> str:
     return f"{held}, {percent(_rounded(right))} expected" if is_apart else held
 
 
-def _within(effect: Effect, conclusion: Conclusion) -> str:
+def _within(effect: Effect, conclusion: answers.Conclusion) -> str:
     tolerance = percent(conclusion.tolerance or 0.0)
     return f"within {tolerance}" if effect.within else f"not shown within {tolerance}"
 
@@ -306,7 +299,7 @@ def _place(scaled: float) -> int:
     return HALF + round(limited * LIMIT)
 
 
-def _region_lines(region: WorstRegion, n: int, tolerance: float) -> Iterator[tuple[str, Cell]]:
+def _region_lines(region: answers.WorstRegion, n: int, tolerance: float) -> Iterator[tuple[str, Cell]]:
     """Yield the lines of the worst region: its rows, and what is wrong in them and in the others."""
     yield "where", Cell(f"{region.where}: {region.rows:,} of {n:,} rows, {p_text(region.p_value)}", "strong")
     words = region.direction.replace("-", " ")
@@ -321,7 +314,7 @@ def _region_lines(region: WorstRegion, n: int, tolerance: float) -> Iterator[tup
             yield "", Cell(_with_bar(shift(span), shares(span, tolerance), where))
 
 
-def _new_lines(on: NewInputs, report: Report) -> Iterator[tuple[str, Cell]]:
+def _new_lines(on: answers.NewInputs, report: Report) -> Iterator[tuple[str, Cell]]:
     """Yield the lines of the answer at new inputs: by how much intervals are off there, and what is known about it."""
     tolerance = on.tolerance or 0.0
     wrong = sorted((each for each in on.effects if each.within is False), key=lambda each: -_size(each))
@@ -344,7 +337,7 @@ def _new_lines(on: NewInputs, report: Report) -> Iterator[tuple[str, Cell]]:
         yield "", Cell(new_inputs.label_text(on))
 
 
-def _limits_lines(report: Report, conclusion: Conclusion) -> Iterator[tuple[str, Cell]]:
+def _limits_lines(report: Report, conclusion: answers.Conclusion) -> Iterator[tuple[str, Cell]]:
     """Yield what the rows could have shown, and what was not tested."""
     if shown := [each for each in conclusion.power if each.sets is None]:
         told = ", ".join(f"{each.text}: {document.percent_of_sets(each)}" for each in shown)
