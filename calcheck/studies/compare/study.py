@@ -144,9 +144,11 @@ def trend(
         Skipped(metric=each.info.name, code="inapplicable", reason=reason) for each, reason in reasons.items() if reason
     )
     skipped = dict.fromkeys([*apart, *(each for report in reports for each in report.skipped)])
-    results = []
-    for metric in metrics:  # With the changes from the first file that has a value
-        found = results_of(reports, [{"at": label} for label in labels], metric.info.name, metric.options())
+    results, named = [], list[tuple[str, dict[str, Any]]]()
+    for each in (result for report in reports for result in report.results):
+        named += [] if (each.metric, each.options) in named else [(each.metric, each.options)]
+    for metric, options in named:  # With the changes from the first file that has a value
+        found = results_of(reports, [{"at": label} for label in labels], metric, options)
         results += with_changes(found, next((each.value for each in found if each.value is not None), None))
     return replace(
         reports[0],

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
@@ -124,3 +125,16 @@ def test_a_comparison_with_positions_is_a_trend(calcheck, series):
     assert calcheck("compare", *arguments).out == calcheck("trend", *arguments).out
     for option in (("--names", "a,b,c"), ("--by-folder",), ("--permutations", "99"), ("--weights", "w")):
         assert f"{option[0]} does not apply to a series of files" in calcheck("compare", *arguments, *option).refused()
+
+
+def test_scores_of_several_targets_together_have_a_trend(report, series, tmp_path):
+    files = []
+    for place, path in enumerate(series[1:]):
+        rows = pd.read_parquet(path)
+        names = ("y", "mean", "std")
+        both = {f"{name}_{target}": rows[name].to_numpy() for target in (1, 2) for name in names}
+        files.append(write(tmp_path / f"both{place}.parquet", both))
+    found = report(*files, "--metrics", "crps,pit,nll")["results"]
+    assert [(each["metric"], each["slice"]["at"]) for each in found] == [
+        (metric, at) for metric in ("crps", "pit", "nll") for at in ("0", "1")
+    ]
