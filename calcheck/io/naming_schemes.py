@@ -1,7 +1,7 @@
 """Naming schemes of columns: quantiles, samples and limits as other tools write them, and long layouts."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -156,15 +156,16 @@ def ambiguous_scale(unclear: list[str]) -> str:
     return f"{shown} may be a variance or a standard deviation: {remedy}"
 
 
-NUMBER = re.compile(r"0?\.[0-9]+")
-TUPLE_NAME = re.compile(
-    r"\((?P<quote>['\"])(?P<of>.*)(?P=quote), '?(?P<level>0?\.[0-9]+)'?(?:, '(?P<side>lower|upper)')?\)"
-)
-NIXTLA = re.compile(r"(?P<of>.+)-(?P<side>lo|hi)-(?P<coverage>[0-9]+(?:\.[0-9]+)?)")
-QUANTILE = re.compile(r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile|pred|prediction|forecast)[_-]?(?P<level>0?\.[0-9]+)")
+QUANTILE_NAMES = {
+    "skpro": r"\((?P<quote>['\"])(?P<of>.*)(?P=quote), '?(?P<level>0?\.[0-9]+)'?(?:, '(?P<side>lower|upper)')?\)",
+    "Nixtla": r"(?P<of>.+)-(?:(?P<side>lo|hi)-(?P<percent>[0-9]+(?:\.[0-9]+)?)|median)",
+    "Darts": r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile|pred|prediction|forecast)[_-]?(?P<level>0?\.[0-9]+)",
+    "AutoGluon": r"(?P<level>0?\.[0-9]+)",
+}
+"""Quantile columns by tool, in search order: model or target, level or, with a side, coverage; 0.5 without numbers."""
 SAMPLE = re.compile(r"(?:(?P<of>.+)_)?(?:sample|member|draw|run)_?(?P<draw>[0-9]+)|(?P<component>.+)_s(?P<path>[0-9]+)")
 DARTS = re.compile(r".+_s[0-9]+")
-PERCENT = re.compile(r"[QqPp]_?(?P<lettered>[0-9]{2}|[0-9]{1,2}\.[0-9]+)|X?(?P<signed>[0-9]{1,2}(?:\.[0-9]+)?)[%.]")
+PERCENT = r"[QqPp]_?(?P<percent>[0-9]{2}|[0-9]{1,2}\.[0-9]+)|X?(?P<signed>[0-9]{1,2}(?:\.[0-9]+)?)[%.]"
 SINGLE = re.compile(r"[QqPp]_?(?P<percent>[1-9])")
 DIGITS = 12  # Decimals to which levels are rounded: (1 - 0.9) / 2 becomes 0.05
 MEAN_ENDS = tuple(mark + end for mark in "_." for end in ("pred", "prediction", "mean", "hat", "forecast"))
@@ -186,9 +187,9 @@ def forms_of(names: Iterable[str]) -> list[NamedForm]:
     """Return the predictions recognized among column names, for each naming scheme and each model or target."""
     names = list(names)
     found = [
-        NamedForm(tool if of or reader is not _lettered else "", of, quantiles_role(columns))
-        for tool, reader in QUANTILE_NAMES.items()
-        for of, columns in _by_level(names, reader).items()
+        NamedForm(tool if of or tool != "Darts" else "", of, quantiles_role(columns))
+        for tool, pattern in QUANTILE_NAMES.items()
+        for of, columns in _by_level(names, pattern).items()
         if len(columns) > 1
     ]
     draws: dict[str, list[str]] = {}  # in numeric order, for each target
@@ -210,8 +211,8 @@ def quantiles_role(columns: dict[float, str]) -> QuantilesRole:
 
 def level_of(name: str) -> float | None:
     """Return the quantile level in a column name, None if there is none."""
-    readers = (*QUANTILE_NAMES.values(), _in_percent)
-    return next((parsed[1] for reader in readers if (parsed := reader(name)) is not None), None)
+    patterns = (*QUANTILE_NAMES.values(), PERCENT)
+    return next((parsed[1] for pattern in patterns if (parsed := _parse(name, pattern)) is not None), None)
 
 
 def level_name(level: float) -> str:
@@ -223,10 +224,10 @@ def level_name(level: float) -> str:
     return f"q_{np.format_float_positional(level)}"
 
 
-def _by_level(names: list[str], reader: Callable[[str], tuple[str, float] | None]) -> Levels:
+def _by_level(names: list[str], pattern: str) -> Levels:
     found: Levels = {}
     for name in names:
-        parsed = reader(name)
+        parsed = _parse(name, pattern)
         if parsed is None or not 0 < parsed[1] < 1:
             continue
         columns = found.setdefault(parsed[0], {})
@@ -237,38 +238,21 @@ def _by_level(names: list[str], reader: Callable[[str], tuple[str, float] | None
     return found
 
 
-def _nixtla(name: str) -> tuple[str, float] | None:
-    if match := NIXTLA.fullmatch(name):
-        return match["of"], _limit(float(match["coverage"]) / 100, match["side"])
-    return (name.removesuffix("-median"), 0.5) if name.endswith("-median") else None
-
-
-def _tuple_name(name: str) -> tuple[str, float] | None:
-    """Parse a tuple as name: (variable, level) or (variable, coverage, lower or upper)."""
-    match = TUPLE_NAME.fullmatch(name)
+def _parse(name: str, pattern: str) -> tuple[str, float] | None:
+    """Return the model or target in a column name, and the level; None if the name has another pattern."""
+    match = re.fullmatch(pattern, name)
     if match is None:
         return None
-    level = float(match["level"])
-    return match["of"], _limit(level, match["side"]) if match["side"] else level
-
-
-def _numbered(name: str) -> tuple[str, float] | None:
-    return ("", float(name)) if NUMBER.fullmatch(name) else None
-
-
-def _lettered(name: str) -> tuple[str, float] | None:
-    match = QUANTILE.fullmatch(name)
-    return (match["of"] or "", float(match["level"])) if match else None
-
-
-def _in_percent(name: str) -> tuple[str, float] | None:
-    match = PERCENT.fullmatch(name)
-    return ("", round(float(match["lettered"] or match["signed"]) / 100, DIGITS)) if match else None
+    stated = match.groupdict()
+    percent, side = stated.get("percent") or stated.get("signed"), stated.get("side")
+    level = float(percent) / 100 if percent else float(stated.get("level") or 0.5)
+    level = (1 + SIGNS[side] * level) / 2 if side else level
+    return stated.get("of") or "", round(level, DIGITS) if percent or side else level
 
 
 def percent_quantiles(names: Iterable[str]) -> QuantilesRole | None:
     """Return the role of quantiles with levels in percent, ``Q2.5`` or ``97.5%``; None for fewer than two."""
-    columns = _by_level(names := list(names), _in_percent).get("", {})
+    columns = _by_level(names := list(names), PERCENT).get("", {})
     columns |= {level: name for name, level in levels_of(names).items() if level is not None and SINGLE.fullmatch(name)}
     return quantiles_role(columns) if len(columns) > 1 else None
 
@@ -351,19 +335,6 @@ def _by_end(names: Iterable[str], stems: Iterable[str]) -> dict[str, str]:
     matches = [match for name in names if (match := expression.fullmatch(name))]
     found = {match[1] or match[2]: match[0] for match in matches}
     return found if len(found) == len(matches) else {}
-
-
-def _limit(coverage: float, side: str) -> float:
-    """Return the level of an endpoint of a central interval."""
-    return round((1 + SIGNS[side] * coverage) / 2, DIGITS)
-
-
-QUANTILE_NAMES: dict[str, Callable[[str], tuple[str, float] | None]] = {
-    "skpro": _tuple_name,
-    "Nixtla": _nixtla,
-    "Darts": _lettered,
-    "AutoGluon": _numbered,
-}  # Parsers of quantile column names by tool, in search order
 
 
 @dataclass(frozen=True)
