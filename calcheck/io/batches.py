@@ -23,11 +23,11 @@ from calcheck.io.column_roles import Roles, arrays_of, columns_read, predictive_
 from calcheck.io.columnar import ParquetTable
 from calcheck.io.crossing import Crossing
 from calcheck.io.files import AnyFile, File, Files, file_named
-from calcheck.io.filters import Places, TableLayout, as_array, as_sequence
+from calcheck.io.filters import TableLayout
 from calcheck.io.join import JoinedColumn, KeyIndex
 from calcheck.io.tables import ConcatTable, Table, read_batches
 from calcheck.predictions import Predictions, concat
-from calcheck.typing import AnyArray, Floats, Mask
+from calcheck.typing import AnyArray, Floats, Indices, Mask
 
 if TYPE_CHECKING:
     from calcheck.distributions.noise_clip_rounding import Observation, Observations
@@ -195,7 +195,7 @@ class Scan:
             remedy = "Were files appended? Keep one row per key"
             KeyIndex.from_table("this file", pairs, pa.concat_tables(keyed), remedy)
 
-    def _pieces(self) -> Iterator[tuple[pa.Table, Places]]:
+    def _pieces(self) -> Iterator[tuple[pa.Table, Indices]]:
         """Yield tables of the needed columns of the rows that pass the filters, with their row numbers."""
         filters, seen = self.layout.filters, dict[str, dict[str, None]]()
         wanted = [*columns_read(self.roles, self._extra), *self.roles.keys, *filters.columns]
@@ -208,18 +208,16 @@ class Scan:
         for table in read_batches(self.file, self.layout.table, names):
             size = most or max(1, len(table))
             for piece in (table.slice(start, size) for start in range(0, max(1, len(table)), size)):
-                mask = filters.mask(piece)
-                first = self.start + self.read
-                units = range(first, first + len(piece)) if mask is None else first + np.flatnonzero(mask)
+                passed, places = filters.passing(piece)
+                places += self.start + self.read
                 self.read += len(piece)
-                passed = piece if mask is None else piece.filter(pa.array(mask))
                 filters.require_one_of_each(passed, seen)
-                yield passed, units
+                yield passed, places
 
-    def _batch(self, table: pa.Table, units: Places) -> Predictions | None:
+    def _batch(self, table: pa.Table, units: Indices) -> Predictions | None:
         """Return the predictions of a batch of rows; None if all rows are dropped."""
         roles, lenient = self.roles, self.lenient
-        places = self.layout.with_row_numbers(units)
+        places = self.layout.row_numbers(units)
         columns: dict[str, AnyArray] = {}
         try:
             arrays = arrays_of(table, roles)
@@ -237,11 +235,11 @@ class Scan:
             complete = _complete_rows(arrays, (columns[name] for name in self.also))
             self.n_dropped += int(len(complete) - complete.sum())
             arrays, columns = _select_rows(arrays, complete), _select_rows(columns, complete)
-            id_, places = None if id_ is None else id_[complete], as_array(places)[complete]
+            id_, places = None if id_ is None else id_[complete], places[complete]
             if not complete.any():
                 return None
         if "quantiles" in arrays:
-            arrays["quantiles"] = self.crossing.sort(arrays["quantiles"], as_sequence(places))
+            arrays["quantiles"] = self.crossing.sort(arrays["quantiles"], places)
         try:
             predictive, raised = predictive_of(roles, arrays, self.options.min_std)
             self.n_clipped += raised
@@ -254,7 +252,7 @@ class Scan:
                 has_embedding=roles.has_embedding,
                 id=id_,
                 id_name=roles.id or "id",
-                row=None if isinstance(places, range) and not places.start and arrays else as_array(places),
+                row=None if places[-1] == len(places) - 1 and arrays else places,
                 columns=columns,
                 input_columns=frozenset((*roles.x, *self.options.input_names)),
                 categories=roles.categories,
@@ -281,10 +279,10 @@ class Scan:
         observation = observation.with_keys(predictive)
         return observation.distributions(predictive) if self.observed else predictive, observation
 
-    def _located(self, error: ValuesError, name: str, places: Places) -> DataError:
+    def _located(self, error: ValuesError, name: str, places: Indices) -> DataError:
         """Return the error with the row numbers of the file that holds the rows, and the number of rows up to them."""
         total = f"{'the first ' if self.read < self._file_stop else ''}{self._valid + error.total:,}"
-        return self._error(partial(error.message, name, total=total), as_sequence(places))
+        return self._error(partial(error.message, name, total=total), places.tolist())
 
     def _enter_file(self) -> None:
         """Count the valid rows of each file on their own."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from calcheck.errors import SHOWN, named_rows
-from calcheck.typing import Values
+from calcheck.typing import Indices, Values
 
 SORT_CROSSING = "Pass --crossing sort to sort the quantiles of each row"
 
@@ -31,7 +31,7 @@ class Crossing:
     # (k,) each, the amounts of crossing rows, in the unit of the quantiles, by batch
     amounts: list[Values] = field(default_factory=list)
 
-    def sort(self, quantiles: Values, places: Sequence[int]) -> Values:
+    def sort(self, quantiles: Values, places: Indices) -> Values:
         """Return the quantiles of a batch, (n, q), with those of crossing rows sorted, and count these rows.
 
         Sorting is the rearrangement of Chernozhukov, Fernández-Val and Galichon (2010), doi:10.3982/ECTA7880; the
@@ -42,7 +42,7 @@ class Crossing:
         rows = np.flatnonzero(amounts > 0)
         if not len(rows):
             return quantiles
-        self.first = self.first or [places[row] for row in rows[: SHOWN + 1]]
+        self.first = self.first or places[rows[: SHOWN + 1]].tolist()
         self.count += len(rows)
         self.amounts.append(amounts[rows])
         in_order = quantiles.copy()

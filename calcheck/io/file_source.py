@@ -191,15 +191,18 @@ class FileSource(Source):
 
     def _texts_of(self, columns: Sequence[str], *, plain: Sequence[str] = ()) -> dict[str, pa.ChunkedArray]:
         """Return columns of the rows that pass the filters, as text, except plain ones."""
-        chunks, filters = {name: list[pa.Array]() for name in columns}, self.layout.filters
-        for batch in (
-            read_batches(self.file, self.table, [*dict.fromkeys([*columns, *filters.columns])]) if columns else ()
-        ):
-            mask = filters.mask(batch)
-            rows = batch if mask is None else batch.filter(pa.array(mask))
+        chunks = {name: list[pa.Array]() for name in columns}
+        for rows in self._passing(columns):
             for name in columns:
                 chunks[name] += (rows[name] if name in plain else key_text(rows[name])).chunks
         return {name: pa.chunked_array(each, None if each else pa.string()) for name, each in chunks.items()}
+
+    def _passing(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield batches of some columns of the rows that pass the filters; none without columns."""
+        filters = self.layout.filters
+        names = [*dict.fromkeys([*columns, *filters.columns])]
+        for batch in read_batches(self.file, self.table, names) if columns else ():
+            yield filters.passing(batch)[0]
 
     @property
     def models(self) -> list[str]:
@@ -342,12 +345,10 @@ class FileSource(Source):
     def _increasing(self) -> list[str]:
         """Return the columns of numbers that are inputs or have no role, and only increase over the first rows."""
         used = self.used_columns().difference(self.roles.x, self.options.input_names)
-        filters, schema = self.layout.filters, self.table.schema
+        schema = self.table.schema
         names = [name for name in self.roles.narrow if name not in used and is_number(schema.field(name).type)]
-        for batch in read_batches(self.file, self.table, [*dict.fromkeys([*names, *filters.columns])]) if names else ():
-            mask = filters.mask(batch)
-            first = (batch if mask is None else batch.filter(pa.array(mask))).slice(0, FIRST_ROWS)
-            if len(first) > 1:
+        for rows in self._passing(names):
+            if len(first := rows.slice(0, FIRST_ROWS)) > 1:
                 return [name for name in names if role_inference.only_increases(to_numpy(first[name]))]
         return []
 
@@ -539,10 +540,8 @@ class FileSource(Source):
 
     def without_gaps(self, names: Sequence[str]) -> list[str]:
         """Return those of some columns that have a value, and a finite number, in all rows that pass the filters."""
-        filters, found = self.layout.filters, list(names)
-        for batch in read_batches(self.file, self.table, [*dict.fromkeys([*names, *filters.columns])]) if names else ():
-            mask = filters.mask(batch)
-            rows = batch if mask is None else batch.filter(pa.array(mask))
+        found = list(names)
+        for rows in self._passing(names):
             found = [name for name in found if is_complete(rows[name])]
         return found
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,6 @@ from calcheck.errors import DataError, listed_columns, named_some
 from calcheck.io.arrow_columns import decoded, is_scalar, is_text, key_text, pc, times, to_floats
 from calcheck.io.tables import Table, is_number_text
 from calcheck.typing import Indices, Mask
-
-Places: TypeAlias = range | Indices  # Row numbers: a range for consecutive rows, an array if some are dropped
 
 EVERY = "all"  # --model all: use all rows, for a "model" column that does not name prediction models (cars, …)
 MODELS = ("model", "model_id")  # Known names of the column of models
@@ -79,10 +77,12 @@ class Filters:
         named = [*(condition.column for condition in self.conditions), self.model, self.target]
         return tuple(dict.fromkeys(filter(None, named)))
 
-    def mask(self, table: pa.Table) -> Mask | None:
-        """Return which rows pass, (n,); None if there are no conditions."""
-        masks = [_passing(condition, table) for condition in self.conditions]
-        return np.logical_and.reduce(masks) if masks else None
+    def passing(self, table: pa.Table) -> tuple[pa.Table, Indices]:
+        """Return the rows that pass, and their places, (n,)."""
+        if not self.conditions:
+            return table, np.arange(len(table))
+        mask = np.logical_and.reduce([_passing(condition, table) for condition in self.conditions])
+        return table.filter(pa.array(mask)), np.flatnonzero(mask)
 
     def require_one_of_each(self, table: pa.Table, seen: dict[str, dict[str, None]]) -> None:
         """Raise if the rows belong to several models or targets and none was selected."""
@@ -122,21 +122,6 @@ class TableLayout:
     filters: Filters = field(default_factory=Filters)  # The filters that still apply
     notes: tuple[str, ...] = ()  # Messages about rows that are not used
 
-    def with_row_numbers(self, units: Places) -> Places:
+    def row_numbers(self, units: Indices) -> Indices:
         """Return the row numbers in the file of some units (b,)."""
-        return units if self.places is None else self.places[as_index(units)]
-
-
-def as_array(places: Places) -> Indices:
-    """Return row numbers as an array."""
-    return np.arange(places.start, places.stop) if isinstance(places, range) else places
-
-
-def as_index(places: Places) -> slice | Indices:
-    """Return row numbers as a slice or an index array."""
-    return slice(places.start, places.stop) if isinstance(places, range) else places
-
-
-def as_sequence(places: Places) -> Sequence[int]:
-    """Return row numbers as a sequence of integers."""
-    return places if isinstance(places, range) else places.tolist()
+        return units if self.places is None else self.places[units]

@@ -14,7 +14,7 @@ from calcheck.errors import DataError, FileError, listed_columns, named_some
 from calcheck.io.arrow_columns import is_scalar, is_text, key_text, pc, to_floats, to_matrix
 from calcheck.io.column_names import TARGETS, ColumnOptions
 from calcheck.io.files import SUFFIXES, AnyFile, is_uri, kind_of, resolve, suffix_of
-from calcheck.io.filters import Places, TableLayout, as_index
+from calcheck.io.filters import TableLayout
 from calcheck.io.tables import Table, open_table, read_batches
 from calcheck.typing import Floats, Indices
 
@@ -132,12 +132,13 @@ class JoinedColumn:
         """Key columns of the predictions."""
         return tuple(here for here, _ in self.key_index.pairs) if self.key_index else ()
 
-    def rows(self, table: pa.Table, places: Places, *, lenient: bool) -> Floats:
+    def rows(self, table: pa.Table, places: Indices, *, lenient: bool) -> Floats:
         """Return the values for a batch of rows, (b, ...). Shapes: places (b,)."""
         if self.key_index is None:
             if places[-1] >= len(self.values):
                 raise DataError(self._length_mismatch("more rows than"))
-            return self.values[as_index(places)]
+            first, last = int(places[0]), int(places[-1])  # a view of consecutive rows
+            return self.values[first : last + 1] if last - first == len(places) - 1 else self.values[places]
         found = self.key_index.row_numbers(table)
         values = self.values[found]
         gaps = (found >= 0) & ~np.isfinite(values).reshape(len(values), -1).all(axis=1)

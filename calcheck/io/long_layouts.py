@@ -74,9 +74,9 @@ def _rows(file: AnyFile, table: Table, filters: Filters) -> tuple[pa.Table, Indi
     """Return the rows that pass the filters, their row numbers, and the number of all rows."""
     batches, places, read = [], [], 0
     for batch in read_batches(file, table, table.schema.names):
-        mask = filters.mask(batch)
-        batches.append(batch if mask is None else batch.filter(pa.array(mask)))
-        places.append(read + (np.arange(len(batch)) if mask is None else np.flatnonzero(mask)))
+        passing, inside = filters.passing(batch)
+        batches.append(passing)
+        places.append(read + inside)
         read += len(batch)
     rows = pa.concat_tables(batches).combine_chunks() if batches else table.schema.empty_table()
     if not len(rows):
@@ -207,12 +207,7 @@ def _described(rows: pa.Table, layout: Long, row: int, *, index: bool = True) ->
 
 def explode(layout: Nested, file: AnyFile, table: Table, filters: Filters) -> TableLayout:
     """Return a table with one row per step: the record, the step, and its samples or quantiles."""
-    records = pa.concat_tables(list(read_batches(file, table, table.schema.names)))
-    read, mask = len(records), filters.mask(records)
-    places = np.arange(read) if mask is None else np.flatnonzero(mask)
-    if not len(places):
-        raise DataError(filters.no_rows_message())
-    records = records.take(pa.array(places))
+    records, places, read = _rows(file, table, filters)
     if layout.kind == "samples":
         paths = to_matrix(records["samples"], "samples")
         values = paths.reshape(len(paths), -1, inner_length(records["samples"])).transpose(0, 2, 1)
