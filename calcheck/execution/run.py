@@ -89,11 +89,8 @@ class Checkpoint(Protocol):
     def load(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int | None, Any]:
         """Return the number of completed batches of a stage (None for all) and their sum; 0 and None if new."""
 
-    def save(self, stage: str, batches: int, total: Any) -> None:
-        """Save the sum of the first batches of a stage, if the last save is old enough."""
-
-    def complete(self, stage: str, total: Any) -> None:
-        """Save the sum of all batches of a stage."""
+    def save(self, stage: str, batches: int | None, total: Any) -> None:
+        """Save the sum of all batches of a stage (None), or of the first ones, if the last save is old enough."""
 
 
 @dataclass(frozen=True)
@@ -507,7 +504,7 @@ def reduce_locally(
         if run is not None and rows is not None:
             run.progress(stage, read / rows)
     if checkpoint is not None:
-        checkpoint.complete(stored, total)
+        checkpoint.save(stored, None, total)
     return total
 
 

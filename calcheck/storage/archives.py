@@ -271,22 +271,15 @@ class FileCheckpoint:
         with damage_as_error(self._path):
             return self._stages[stage], restored(self._arrays[stage])
 
-    def save(self, stage: str, batches: int, total: Any) -> None:
-        """Save the sum of the first batches of a stage, if the last save is old enough."""
-        last = self._stages.get(stage) or 0
-        if batches - last >= max(1, last // SHARE):
-            self._write(stage, batches, total)
-
-    def complete(self, stage: str, total: Any) -> None:
-        """Save the sum of all batches of a stage."""
-        self._write(stage, None, total)
-
     def remove(self) -> None:
         """Remove the file at the end of the run."""
         Path(self._path).unlink(missing_ok=True)
 
-    def _write(self, stage: str, batches: int | None, total: Any) -> None:
-        arrays = total.arrays() if hasattr(total, "arrays") else None
+    def save(self, stage: str, batches: int | None, total: Any) -> None:
+        """Save the sum of all batches of a stage (None), or of the first ones, if the last save is old enough."""
+        last = self._stages.get(stage) or 0
+        is_due = batches is None or batches - last >= max(1, last // SHARE)
+        arrays = total.arrays() if is_due and hasattr(total, "arrays") else None
         if arrays is None:  # A sum without arrays cannot be saved and is recomputed
             return
         self._stages[stage], self._arrays[stage] = batches, arrays

@@ -148,7 +148,7 @@ class ColumnStore(Sums):
         """The number of rows."""
         return self.metadata.n
 
-    def columns(self) -> dict[str, AnyArray]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Return the columns, (n,) each."""
         self.parts = {name: [np.concatenate(parts)] for name, parts in self.parts.items()}
         return {name: parts[0] for name, parts in self.parts.items()}
@@ -159,7 +159,7 @@ class ColumnStore(Sums):
         self.metadata.add(other.metadata)
 
     def is_consistent(self) -> bool:
-        return bool(self.parts) and all(each.shape == (self.n,) for each in self.columns().values())
+        return bool(self.parts) and all(each.shape == (self.n,) for each in self.arrays().values())
 
 
 def central_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
@@ -190,39 +190,20 @@ def fourth_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
         return np.asarray(pairs.T @ pairs)
 
 
-@dataclass(eq=False)
-class Column:
-    """One column of the batches read so far."""
-
-    parts: list[AnyArray]
-
-    def add(self, other: Column) -> None:
-        """Append the parts of other batches."""
-        self.parts += other.parts
-
-    def values(self) -> AnyArray:
-        """Return the column, (n,)."""
-        return np.concatenate(self.parts)
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Return the column as a named array."""
-        return {"values": self.values()}
-
-
 @dataclass(frozen=True)
 class ColumnCollector:
     """Extracts one column of each batch."""
 
     column: ColumnOf
 
-    def __call__(self, batch: Predictions) -> Column:
+    def __call__(self, batch: Predictions) -> ColumnStore:
         """Return the column of a batch."""
         with with_row_numbers(batch):
-            return Column([self.column(batch)])
+            return self.load({"values": self.column(batch)})
 
-    def load(self, arrays: dict[str, AnyArray]) -> Column:
+    def load(self, arrays: Arrays) -> ColumnStore:
         """Return the column from its arrays in a checkpoint."""
-        return Column([arrays["values"]])
+        return ColumnStore.from_columns(arrays, Metadata(len(arrays["values"])))
 
 
 @dataclass(eq=False)
@@ -244,9 +225,8 @@ class BatchedSource:
     def column(self, name: str, column: ColumnOf) -> Values:
         """Return a column of all rows, (n,), or fewer values, from a function of batches; cached by name."""
         if name not in self._columns:
-            self._columns[name] = reduce_batches(
-                self.source, ColumnCollector(column), self.run, stage=f"reading {name}"
-            ).values()
+            read = reduce_batches(self.source, ColumnCollector(column), self.run, stage=f"reading {name}")
+            self._columns[name] = read.arrays()["values"]
         return self._columns[name]
 
 

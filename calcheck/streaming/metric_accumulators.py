@@ -228,7 +228,7 @@ class ColumnAccumulator(Stateless[ColumnStore]):
         return ColumnStore.from_columns(self.metric.sort_keys(batch), Metadata(len(batch)))
 
     def rows(self, settings: None, sums: ColumnStore, run: Run) -> RowResults:  # noqa: ARG002
-        return self.metric.from_sort_keys(sums.columns())
+        return self.metric.from_sort_keys(sums.arrays())
 
 
 def _distinct_keys(metric: BinningMetric, batch: Predictions) -> AnyArray:
@@ -284,7 +284,7 @@ class ValidBinsAccumulator(Binned[ColumnStore]):
         )
 
     def rows(self, settings: Binning, sums: ColumnStore, run: Run) -> RowResults:
-        columns = sums.columns()
+        columns = sums.arrays()
         bins = replace(settings, label=columns.pop("class").astype(np.intp))
         reference = 0.0 if sums.metadata.reference is None else sums.metadata.reference
         return share_of_valid_bins(

@@ -246,7 +246,7 @@ def test_a_completed_stage_of_a_checkpoint_is_restored_without_its_batches(tmp_p
     path = str(tmp_path / "checkpoint")
     checkpoint = FileCheckpoint(path, {}, resume=False)
     checkpoint.save("first", 7, Total())
-    checkpoint.complete("second", Total())
+    checkpoint.save("second", None, Total())
     again = FileCheckpoint(path, {}, resume=True)
     assert [again.load(stage, Work)[0] for stage in ("first", "second", "third")] == [7, None, 0]
     assert_array_equal(again.load("second", Work)[1]["sum"], [3.0])
