@@ -109,19 +109,15 @@ def group_sums(rows: Predictions, groups: Groups, run: Run, *, level: float | No
     replicates = NullSimulator(rows, run, numbers=range(0 if run.replicates == 0 else few))
     found = GroupSums(groups.counts, metric.level_of(rows.predictive))
     if not inapplicable_reason(Coverage, rows):
-        found = replace(found, **_coverage_sums(rows, groups, metric))
+        covered = metric.compute(rows)
+        expected = None if covered.reference is None else groups.sums(covered.columns["expected"])
+        found = replace(found, covered=groups.sums(covered.columns["covered"]), covered_expected=expected)
     if not inapplicable_reason(Zms, rows):
         found = replace(found, **_square_sums(rows, groups, replicates))
     if not inapplicable_reason(Pit, rows):
         counts = np.stack([groups.sums(share) for share in _shares_in_bins(*pit(rows))], axis=1)
         found = replace(found, pit=counts, pit_variance=_pit_variance(rows, groups, replicates))
     return found
-
-
-def _coverage_sums(rows: Predictions, groups: Groups, metric: Coverage) -> dict[str, Any]:
-    found = metric.compute(rows)
-    expected = None if found.reference is None else groups.sums(found.columns["expected"])
-    return {"covered": groups.sums(found.columns["covered"]), "covered_expected": expected}
 
 
 def _square_sums(rows: Predictions, groups: Groups, replicates: NullSimulator) -> dict[str, Any]:

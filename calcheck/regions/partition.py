@@ -7,7 +7,7 @@ import shlex
 import warnings
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -15,18 +15,14 @@ from numpy.random import Generator
 from calcheck.core.filter_conditions import DIFFERENT, EQUAL, Condition
 from calcheck.core.lazy_inputs import Inputs, blocks
 from calcheck.core.text import shortest_number
+from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError, OptionError
 from calcheck.kernels.bandwidths import sample_inputs
-from calcheck.predictions import Predictions
+from calcheck.predictions import Predictions, Source
+from calcheck.reports import Result
 from calcheck.statistics.groups import Groups, cells
-from calcheck.typing import Floats, Indices, Values
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Source
-    from calcheck.reports import Result
-    from calcheck.typing import AnyArray, Indices, Mask, Values
+from calcheck.typing import AnyArray, Floats, Indices, Mask, Values
 
 Conditions = tuple[Condition, ...]
 Cuts = tuple[tuple[Condition, Condition], ...]

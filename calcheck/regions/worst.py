@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -56,20 +56,6 @@ class WorstPlace(NamedTuple):
         return DIRECTIONS[self.score][int(self.is_positive)]
 
 
-class Family(Protocol):
-    """Regions of the searched rows, in parts."""
-
-    @property
-    def handicap(self) -> float:
-        """By how much its regions must exceed those of other families."""
-
-    def sums(self, scores: Values) -> Iterator[tuple[Values, Values]]:
-        """Yield numbers of rows, (m,), and sums of scores (n, c), (m, c), of the regions of each part."""
-
-    def place(self, part: int, number: int, scores: Values) -> Place:
-        """Return a region by its number in a part. Shapes: scores (n,), those of the data that differ there."""
-
-
 @dataclass(frozen=True, eq=False)
 class Boxes:
     """Runs of bins of one column, or corners of two."""
@@ -77,7 +63,7 @@ class Boxes:
     columns: tuple[tuple[Partition, ...], ...]  # Bins of all rows, of the columns of each scan
     searched: Indices
     one_sided: bool = False  # Whether runs end at the first or the last bin
-    handicap: float = 0.0
+    handicap: float = 0.0  # By how much its regions must exceed those of other families
 
     def scans(self, searched: Indices | slice) -> list[Scan]:
         """Return the scans of some rows."""
@@ -85,14 +71,14 @@ class Boxes:
         return [Scan(each, FEWEST_ROWS, one_sided=self.one_sided) for each in parts]
 
     def sums(self, scores: Values) -> Iterator[tuple[Values, Values]]:
-        """Yield numbers of rows and sums by region, of each pair of columns."""
+        """Yield numbers of rows, (m,), and sums of scores (n, c), (m, c), of the regions of each pair of columns."""
         for scan in self.scans(self.searched):
             ones = np.ones((len(scores), 1))
             for rows, sums in zip(scan.by_region(ones), scan.by_region(scores), strict=True):
                 yield rows.ravel(), sums.reshape(-1, scores.shape[1])
 
     def place(self, part: int, number: int, scores: Values) -> Place:
-        """Return a region as conditions on its columns."""
+        """Return a region by its number in a part. Shapes: scores (n,), those of the data that differ there."""
         scan, (first, second) = [(scan, pair) for scan in self.scans(slice(None)) for pair in scan.pairs][part]
         line, column = divmod(number, len(scan.selectors[second]))
         region = Region(first, second, scan.run(first, line), scan.run(second, column), 0, 0.0, 1.0)
@@ -196,6 +182,9 @@ class Balls:
         parts = [_distances(point, self.scaling.scaled(block))[0] for _, block in blocks(self.rows.lazy_inputs())]
         inside = np.concatenate(parts) <= radius * (1 + 1e-9)
         return Place(f"nearest to row {self.rows.row_numbers()[self.searched[place]]}", "", inside)
+
+
+Family: TypeAlias = Boxes | Directions | Balls
 
 
 def _distances(centers: Floats, x: Floats) -> Values:
