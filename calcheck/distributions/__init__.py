@@ -144,7 +144,7 @@ CONVENTIONS: dict[str, Convention] = {
             grouped=True,
             joint=True,
         ),
-        Convention("poisson", "rate mu lambda lamb loc", "mean rate", "count_families.poisson_from_rate"),
+        Convention("poisson", "rate mu lambda lamb loc", "mean rate", "count_families.Poisson"),
         Convention(
             "nbinom:torch",
             "total_count r, probs p",

@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial, partialmethod
+from functools import cached_property, partialmethod
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -344,10 +345,6 @@ def forwarded(part: str, *names: str) -> tuple[Any, ...]:
     return tuple(METHOD(_forward, part, name) for name in names)
 
 
-def _attribute(owner: Any, name: str) -> Any:
-    return getattr(owner.base, name)
-
-
 def _refused(owner: Any, *_: Any) -> Any:
     raise DataError(
         f"repeated {owner.display_name} distributions are not drawn from, selected or hashed, and have no kernels"
@@ -393,7 +390,7 @@ class Repeated(Predictive):
         return self.base.take(np.tile(np.arange(len(self.base)), self.count)) if is_formula else None
 
     has_atoms, has_masses, shape_is_known, caveat, display_name, is_discrete = (
-        property(partial(_attribute, name=name))
+        property(attrgetter(f"base.{name}"))
         for name in ("has_atoms", "has_masses", "shape_is_known", "caveat", "display_name", "is_discrete")
     )
     mean, std, spread, median, quantile, central_interval, interval_width, central_mass, support_interval = (

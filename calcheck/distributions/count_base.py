@@ -34,9 +34,10 @@ NEWTON_STEPS, MAX_STEPS = 4, 64  # Iterations for quantiles: Newton; bracketing 
 class Counts(Predictive):
     """Distributions on 0, 1, 2, …, defined by unnormalized probabilities and a large-deviation rate.
 
-    The rate gives the effective support, which has all but e^-45 of the probability and over which methods sum. Wide
-    distributions (:meth:`is_wide`) may have closed forms instead. Sums of functions that are smooth at the scale of the
-    standard deviation, such as kernels, use an equidistant subset of the support (Poisson summation formula).
+    This rate, :meth:`deviance`, gives the effective support, which has all but e^-45 of the probability and over which
+    methods sum. Wide distributions (:meth:`is_wide`) may have closed forms instead. Sums of functions that are smooth
+    at the scale of the standard deviation, such as kernels, use an equidistant subset of the support (Poisson summation
+    formula).
     """
 
     is_discrete: ClassVar[bool] = True
@@ -60,12 +61,12 @@ class Counts(Predictive):
         """Return log P(Y_i = k_j) up to a constant per row, (b, w), for k (w,) or (b, w) and b rows."""
 
     @abstractmethod
-    def rate(self, k: Values) -> Values:
+    def deviance(self, k: Values) -> Values:
         """Return I_i(k_i) >= 0, (n,): convex, 0 at the mode, and log P(Y_i beyond k_i) <= -I_i + O(log k)."""
 
     @abstractmethod
     def mode(self) -> Values:
-        """Return the values at which :meth:`rate` is 0, (n,)."""
+        """Return the values at which :meth:`deviance` is 0, (n,)."""
 
     @abstractmethod
     def spread(self) -> Values:
@@ -117,7 +118,7 @@ class Counts(Predictive):
         mode = self.mode()
         stride = np.ones_like(mode) if stride is None else stride
         step = stride.copy()
-        while (short := self.rate(mode + step) < TAIL_RATE).any():
+        while (short := self.deviance(mode + step) < TAIL_RATE).any():
             step[short] *= 2
             if (step > LARGEST_SUPPORT * stride).any():
                 raise DataError(
@@ -134,7 +135,7 @@ class Counts(Predictive):
             if (np.abs(outer - inner) <= tolerance).all():
                 break
             middle = (inner + outer) / 2
-            inside = self.rate(middle) < TAIL_RATE
+            inside = self.deviance(middle) < TAIL_RATE
             inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
         return outer
 

@@ -29,17 +29,17 @@ class Poisson(Counts):
     family: ClassVar[str] = "poisson"
     template: ClassVar[str] = "Poisson({})"
     normalized: ClassVar[bool] = True
-    rate_: Values  # (n,), means, > 0, at most 2^53
+    rate: Values  # (n,), means, > 0, at most 2^53
 
     def __post_init__(self) -> None:
         self.require_equal_lengths()
-        self.require_countable("rate", self.rate_)
+        self.require_countable("rate", self.rate)
 
     def mean(self) -> Values:
-        return self.rate_
+        return self.rate
 
     def std(self) -> Values:
-        return np.sqrt(self.rate_)
+        return np.sqrt(self.rate)
 
     mode, spread = mean, std
 
@@ -47,33 +47,23 @@ class Poisson(Counts):
         return self.spread() >= WIDE_FROM
 
     def wide_below(self, last: Values) -> Values:
-        return np.where(last < self.rate_, sc.pdtr(last, self.rate_), 1 - special.gamma_below(last + 1, self.rate_))
+        return np.where(last < self.rate, sc.pdtr(last, self.rate), 1 - special.gamma_below(last + 1, self.rate))
 
     def wide_shortfall(self, y: Values) -> Values:
-        return self.rate_ * np.exp(self.log_prob(y))
+        return self.rate * np.exp(self.log_prob(y))
 
     def wide_pairs(self) -> Values:
         """Return rate e^(-2 rate) (I_0(2 rate) + I_1(2 rate)) (T. Ramasubban, 1958, The mean difference)."""
-        return np.asarray(self.rate_ * (sc.i0e(2 * self.rate_) + sc.i1e(2 * self.rate_)))
+        return np.asarray(self.rate * (sc.i0e(2 * self.rate) + sc.i1e(2 * self.rate)))
 
     def log_weight(self, k: Values, rows: Indices) -> Values:
-        positive = np.maximum(k, 1)
-        stirling = special.stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)
-        return -special.deviance_term(k, self.rate_[rows, None]) - np.where(k > 0, stirling, 0.0)
+        return special.log_poisson(k, self.rate[rows, None])
 
-    def rate(self, k: Values) -> Values:
-        return special.deviance_term(k, self.rate_)
+    def deviance(self, k: Values) -> Values:
+        return special.deviance_term(k, self.rate)
 
     def sample(self, rng: Random, size: int) -> Values:
-        return np.asarray(rng.poisson(self.rate_[:, None], (len(self), size)), dtype=np.float64)
-
-    def parameters(self) -> tuple[str, dict[str, Values]]:
-        return "poisson", {"rate": self.rate_}
-
-
-def poisson_from_rate(rate: Values) -> Poisson:
-    """Return the distributions with the given means."""
-    return Poisson(rate)
+        return np.asarray(rng.poisson(self.rate[:, None], (len(self), size)), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,14 +194,14 @@ class NegativeBinomial(Counts):
         total = positive + size
         # the probability of k is size / total times the binomial probability of size successes in total trials
         stirling = special.stirling_error(total) - special.stirling_error(size) - special.stirling_error(positive)
-        weight = stirling + 0.5 * np.log(size / (2 * np.pi * positive * total)) - self._rate(positive, mu, size)
+        weight = stirling + 0.5 * np.log(size / (2 * np.pi * positive * total)) - self._deviance(positive, mu, size)
         return np.where(k > 0, weight, -size * np.log1p(mu / size))
 
-    def rate(self, k: Values) -> Values:
-        return self._rate(k, self.mu, self.size)
+    def deviance(self, k: Values) -> Values:
+        return self._deviance(k, self.mu, self.size)
 
     @staticmethod
-    def _rate(k: Values, mu: Values, size: Values) -> Values:
+    def _deviance(k: Values, mu: Values, size: Values) -> Values:
         """Return k log(k / mu) - (k + size) log((k + size) / (mu + size)), without cancellation."""
         share = (k + size) / (mu + size)
         successes = size * share * special.log_ratio_excess((mu - k) / (k + size))
@@ -297,7 +287,7 @@ class DoublePoisson(Counts):
     def mode(self) -> Values:
         return self.mu
 
-    def rate(self, k: Values) -> Values:
+    def deviance(self, k: Values) -> Values:
         return self.phi * special.deviance_term(k, self.mu)
 
     def spread(self) -> Values:

@@ -12,7 +12,7 @@ from calcheck.distributions.base import Predictive, assemble, forwarded
 from calcheck.distributions.continuous import Continuous, LocationScale
 from calcheck.distributions.count_base import Block, Counts
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
-from calcheck.distributions.row_random import Random, Words, hash_rows
+from calcheck.distributions.row_random import Random
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
@@ -173,6 +173,7 @@ def _nodes(edges: Values) -> tuple[Values, Values]:
 class _Recalibrated:
     """Rows of a base family with one map of probabilities each."""
 
+    shared: ClassVar[tuple[str, ...]] = ("maps",)
     base: Any  # The n distributions F_i before the recalibration
     maps: Maps
     which: Indices  # (n,), index of each row's map
@@ -182,19 +183,9 @@ class _Recalibrated:
         """Return distributions that are recalibrated by the same map."""
         return cls(base, (recalibrator,), np.zeros(len(base), np.intp))
 
-    def __len__(self) -> int:
-        return len(self.which)
-
     @property
     def display_name(self) -> str:
         return f"{self.base.display_name}, recalibrated"
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.base.nbytes + self.which.nbytes)
-
-    def take(self, rows: Indices | slice) -> Self:
-        return type(self)(self.base.take(rows), self.maps, self.which[rows])
 
     def join(self, others: list[Self]) -> Self:
         maps, which = join_maps([(each.maps, each.which) for each in (self, *others)])
@@ -206,9 +197,6 @@ class _Recalibrated:
 
     def _maps_of_rows(self) -> list[Recalibrator]:
         return [self.maps[place] for place in self.which]
-
-    def hashes(self, key: int) -> Words:
-        return hash_rows([self.base.hashes(key), self.which.astype(np.float64)], key)
 
     def describe(self) -> list[str]:
         return [f"{text}, recalibrated" for text in self.base.describe()]
@@ -295,7 +283,7 @@ class RecalibratedCounts(_Recalibrated, Counts):
         at = np.broadcast_to(k, (len(rows), np.shape(k)[-1]))
         return np.stack([self.take(rows).log_prob(column) for column in at.T], axis=1)
 
-    rate, mode, spread = forwarded("base", "rate", "mode", "spread")
+    deviance, mode, spread = forwarded("base", "deviance", "mode", "spread")
 
     def smooth(self) -> Mask:
         return np.zeros(len(self), np.bool_)

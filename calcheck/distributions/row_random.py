@@ -232,6 +232,8 @@ def _poisson_by_inversion(numbers: _Numbers, rate: Values) -> Values:
 
 
 def _poisson_by_rejection(numbers: _Numbers, rate: Values) -> Values:
+    from calcheck.distributions.special import log_poisson
+
     b = 0.931 + 2.53 * np.sqrt(rate)
     a, inverse_alpha, v_r = -0.059 + 0.02483 * b, 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
 
@@ -244,19 +246,10 @@ def _poisson_by_rejection(numbers: _Numbers, rate: Values) -> Values:
         rest = np.flatnonzero(~(fine | never))
         at = rows[rest]
         height = np.log(v[rest] * inverse_alpha[at] / (a[at] / left[rest] ** 2 + b[at]))
-        fine[rest] = height <= _log_mass(count[rest], rate[at])
+        fine[rest] = height <= log_poisson(count[rest], rate[at])
         return count, fine
 
     return _rejection_sample(numbers, propose)
-
-
-def _log_mass(count: Values, rate: Values) -> Values:
-    """Return log probabilities of Poisson distributions, without cancellation."""
-    from calcheck.distributions.special import deviance_term, stirling_error
-
-    positive = np.maximum(count, 1)
-    log_mass = -deviance_term(positive, rate) - stirling_error(positive) - np.log(2 * np.pi * positive) / 2
-    return np.where(count > 0, log_mass, -rate)
 
 
 def _rejection_sample(numbers: _Numbers, propose: Callable[[_Numbers, Indices], tuple[Values, Mask]]) -> Values:

@@ -420,8 +420,10 @@ class LazyPredictive(Predictive):
         return 0
 
     def batches(self) -> Iterator[tuple[slice, Predictive]]:
-        for start, batch in self._batches_with_start():
+        start = 0
+        for batch in self.read():
             yield slice(start, start + len(batch)), batch
+            start += len(batch)
 
     def load(self) -> Predictive:
         return self.take(slice(None))
@@ -431,10 +433,10 @@ class LazyPredictive(Predictive):
         wanted = np.arange(self.count)[rows]
         order = np.argsort(wanted, kind="stable")
         parts: list[Predictive] = []
-        for start, batch in self._batches_with_start():
-            low, high = np.searchsorted(wanted[order], [start, start + len(batch)])
+        for rows_of_batch, batch in self.batches():
+            low, high = np.searchsorted(wanted[order], [rows_of_batch.start, rows_of_batch.stop])
             if low < high:
-                parts.append(batch.take(wanted[order[low:high]] - start))
+                parts.append(batch.take(wanted[order[low:high]] - rows_of_batch.start))
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return parts[0].join(parts[1:]).take(back)
@@ -464,8 +466,7 @@ class LazyPredictive(Predictive):
         """Return the results of :meth:`Samples.exchange`, with draws that are exchanged on each read."""
 
         def read() -> Iterator[tuple[Values, Predictive]]:
-            for start, batch in self._batches_with_start():
-                rows = slice(start, start + len(batch))
+            for rows, batch in self.batches():
                 if isinstance(batch, Samples):
                     yield batch.exchange(y[rows], chosen[rows])
 
@@ -475,23 +476,15 @@ class LazyPredictive(Predictive):
     def describe(self) -> list[str]:
         return [text for batch in self.read() for text in batch.describe()]
 
-    def _batches_with_start(self) -> Iterator[tuple[int, Predictive]]:
-        """Yield batches with the index of their first row."""
-        start = 0
-        for batch in self.read():
-            yield start, batch
-            start += len(batch)
-
     def join_batches(self, of: Callable[[Predictive, slice], Values]) -> Values:
         """Return a function of the batches and their rows, concatenated over all batches."""
-        parts = (of(batch, slice(start, start + len(batch))) for start, batch in self._batches_with_start())
-        return np.concatenate([_without_base(part) for part in parts])
+        return np.concatenate([_without_base(of(batch, rows)) for rows, batch in self.batches()])
 
     def join_pairs(self, of: Callable[[Predictive, slice], tuple[Values, Values]]) -> tuple[Values, Values]:
         """Return two arrays concatenated over all batches; the same array twice if they are identical in each batch."""
         firsts, seconds, same = [], [], True
-        for start, batch in self._batches_with_start():
-            first, second = of(batch, slice(start, start + len(batch)))
+        for rows, batch in self.batches():
+            first, second = of(batch, rows)
             same = same and first is second
             firsts.append(_without_base(first))
             seconds.append(firsts[-1] if first is second else _without_base(second))

@@ -80,6 +80,13 @@ def stirling_error(k: Values) -> Values:
     return np.where(k >= STIRLING_FROM, series, direct)
 
 
+def log_poisson(k: Values, mean: Values) -> Values:
+    """Return log probabilities of Poisson distributions, without cancellation."""
+    positive = np.maximum(k, 1)
+    stirling = stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)
+    return -deviance_term(k, mean) - np.where(k > 0, stirling, 0.0)
+
+
 def gamma_below(shape: Values, x: Values) -> Values:
     """Return the lower incomplete gamma function; far below large shapes, where scipy fails, Temme's (1979)."""
     known = np.asarray(sc.gammainc(shape, x))
