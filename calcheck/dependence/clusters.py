@@ -115,6 +115,11 @@ class WeightedMean(NamedTuple):
         reach = float(sc.stdtrit(self.freedom, 1 - tail)) * self.error
         return self.value - reach, self.value + reach
 
+    @property
+    def p_below(self) -> float:
+        """The p-value that the expected value is below 0."""
+        return float(sc.stdtr(self.freedom, self.value / self.error)) if self.error > 0 else float(self.value >= 0)
+
     def p_value(self, reference: float) -> float:
         """Return the two-sided p-value of the hypothesis that the expected value is ``reference``."""
         distance = abs(self.value - reference)

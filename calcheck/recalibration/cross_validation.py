@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from calcheck.dependence.clusters import Clusters, find_clusters, weighted_mean
+from calcheck.dependence.clusters import Clusters, WeightedMean, find_clusters, weighted_mean
 from calcheck.distributions import Predictive
 from calcheck.distributions.quantiles import MIN_LEVELS, Intervals, Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
@@ -212,16 +212,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A paired difference of mean scores."""
-
-    # difference, error: mean of the difference, and its standard error
-    difference: float
-    error: float
-    p_value: float  # Probability of a difference at most as large, if there is none
-
-
-@dataclass(frozen=True)
 class CrossValidation:
     """Cross-validation of methods on the same folds."""
 
@@ -294,14 +284,9 @@ class CrossValidation:
         steps = [known[method.name][0] for _, _, known in self._parts if method.name in known]
         return [step.df for step in steps if isinstance(step, HeavyTails)]
 
-    def compare(self, scores: Values, others: Values) -> Comparison:
-        """Return the difference of two scores of the same rows, with the p-value that it is below 0."""
-        from scipy.stats import t
-
-        mean, error, freedom = weighted_mean(scores - others, self._weights, self.clusters)
-        if error == 0:
-            return Comparison(mean, 0.0, 1.0 if mean >= 0 else 0.0)
-        return Comparison(mean, error, float(t.cdf(mean / error, freedom)))
+    def compare(self, scores: Values, others: Values) -> WeightedMean:
+        """Return the mean difference of two scores of the same rows."""
+        return weighted_mean(scores - others, self._weights, self.clusters)
 
     def choose(self, found: Sequence[Candidate], form: Form | None = None) -> Candidate:
         """Return the least free method that is worse than the best by at most one standard error, or half of it.
@@ -330,7 +315,7 @@ class CrossValidation:
         if first.scores is None or second.scores is None:
             return second.scores is None
         paired = self.compare(first.scores, second.scores)
-        return paired.difference < -CLEAR_ERRORS * paired.error
+        return paired.value < -CLEAR_ERRORS * paired.error
 
     def _is_as_good(self, candidate: Candidate, best: Candidate) -> bool:
         if candidate.scores is None or best.scores is None or candidate is best:
@@ -338,7 +323,7 @@ class CrossValidation:
         count = len(self.rows) if self._weights is None else effective_count(self._weights)
         errors = FEW_ERRORS if count < MANY_ROWS else MANY_ERRORS
         paired = self.compare(candidate.scores, best.scores)
-        return paired.difference <= max(errors * paired.error, LEAST_GAIN * abs(best.mean))
+        return paired.value <= max(errors * paired.error, LEAST_GAIN * abs(best.mean))
 
 
 def at_common_levels(parts: list[Predictions]) -> list[Predictions]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from calcheck.errors import DataError, NumericalError, OptionError, with_suggest
 from calcheck.predictions import Predictions
 from calcheck.recalibration import corrections as map_steps
 from calcheck.recalibration import features as row_features
-from calcheck.recalibration.features import Refit, select_features
+from calcheck.recalibration.features import select_features
 from calcheck.statistics.binning import Binning
 from calcheck.statistics.pit import levels_of, pit, share_of_row_below
 from calcheck.typing import Mask, Values
@@ -118,64 +118,55 @@ def fit_local(rows: Predictions, options: FitOptions) -> map_steps.Local | map_s
     squares = row_features.z_scores(rows) ** 2 / row_features.perfect_mean_square(rows.distributions())
     _require_spread_of_errors(float(squares.mean()))
 
-    def residuals(features: tuple[row_features.Feature, ...]) -> Values:
-        design = map_steps.design_matrix(features, rows)
-        logs = design @ map_steps.gamma_regression(design, squares, map_steps.RIDGES[1])
+    def residuals(logs: Values) -> Values:
         return np.minimum(squares * np.exp(-logs), FARTHEST**2)
 
-    features = _features(rows, options, residuals)
-    if not features:
-        return map_steps.Scale(factor=math.sqrt(float(squares.mean())))
-    design = map_steps.design_matrix(features, rows)
-    ridge = _ridge(rows, features, design, squares, options, log=True)
-    coefficients = map_steps.gamma_regression(design, squares, ridge)
-    return map_steps.Local(features=features, coefficients=tuple(coefficients.tolist()), ridge=ridge)
+    found = _regression(rows, options, squares, residuals, map_steps.gamma_regression, map_steps.gamma_loss)
+    return map_steps.Local(**found) if found else map_steps.Scale(factor=math.sqrt(float(squares.mean())))
 
 
 def fit_bias(rows: Predictions, options: FitOptions) -> map_steps.Bias | map_steps.ShiftScale:
     """Return the ridge regression of z-scores on features."""
     z = row_features.z_scores(rows)
 
-    def residuals(features: tuple[row_features.Feature, ...]) -> Values:
-        design = map_steps.design_matrix(features, rows)
-        rest = z - design @ map_steps.ridge_regression(design, z, map_steps.RIDGES[1])
-        reach = FARTHEST * float(np.median(np.abs(rest)))
-        return np.clip(rest, -reach, reach)
+    def residuals(fitted: Values) -> Values:
+        reach = FARTHEST * float(np.median(np.abs(z - fitted)))
+        return np.clip(z - fitted, -reach, reach)
 
-    features = _features(rows, options, residuals)
-    if not features:
-        return map_steps.ShiftScale(shift=float(z.mean()), factor=1.0)
-    design = map_steps.design_matrix(features, rows)
-    ridge = _ridge(rows, features, design, z, options, log=False)
-    coefficients = map_steps.ridge_regression(design, z, ridge)
-    return map_steps.Bias(features=features, coefficients=tuple(coefficients.tolist()), ridge=ridge)
+    found = _regression(rows, options, z, residuals, map_steps.ridge_regression, map_steps.squared_loss)
+    return map_steps.Bias(**found) if found else map_steps.ShiftScale(shift=float(z.mean()), factor=1.0)
 
 
-def _features(rows: Predictions, options: FitOptions, refit: Refit) -> tuple[row_features.Feature, ...]:
-    """Return the features of the columns that were named, or of those on which residuals depend."""
-    if options.selects:
-        return select_features(rows, options.by, refit)
-    return tuple(row_features.fit_feature(rows, column) for column in options.by)
-
-
-def _ridge(
+def _regression(
     rows: Predictions,
-    features: tuple[row_features.Feature, ...],
-    design: Values,
-    targets: Values,
     options: FitOptions,
-    *,
-    log: bool,
-) -> float:
-    """Return the ridge penalty; none for the power law, and otherwise chosen by cross-validation of some rows."""
-    if [feature.kind for feature in features] == ["deviation"] or len(rows) < 2 * map_steps.INNER_FOLDS:
-        return map_steps.RIDGES[0]
-    parts = math.ceil(len(rows) / MOST_ROWS)
-    folds = map_steps.assign_folds(rows, parts * map_steps.INNER_FOLDS, seed=options.seed + 1)
-    some = folds < map_steps.INNER_FOLDS
-    fit: map_steps.Fit = map_steps.gamma_regression if log else map_steps.ridge_regression
-    loss: map_steps.Loss = map_steps.gamma_loss if log else map_steps.squared_loss
-    return map_steps.choose_ridge(design[some], targets[some], folds[some], fit, loss)
+    targets: Values,
+    residuals: Callable[[Values], Values],
+    fit: map_steps.Fit,
+    loss: map_steps.Loss,
+) -> dict[str, Any]:
+    """Return the fields of a regression on the columns that were named, or on which residuals depend; {} on none.
+
+    There is no ridge penalty for the power law; otherwise it is chosen by cross-validation of some rows.
+    """
+
+    def refit(features: tuple[row_features.Feature, ...]) -> Values:
+        design = map_steps.design_matrix(features, rows)
+        return residuals(design @ fit(design, targets, map_steps.RIDGES[1]))
+
+    if options.selects:
+        features = select_features(rows, options.by, refit)
+    else:
+        features = tuple(row_features.fit_feature(rows, column) for column in options.by)
+    if not features:
+        return {}
+    design, ridge = map_steps.design_matrix(features, rows), map_steps.RIDGES[0]
+    if [feature.kind for feature in features] != ["deviation"] and len(rows) >= 2 * map_steps.INNER_FOLDS:
+        parts = math.ceil(len(rows) / MOST_ROWS)
+        folds = map_steps.assign_folds(rows, parts * map_steps.INNER_FOLDS, seed=options.seed + 1)
+        some = folds < map_steps.INNER_FOLDS
+        ridge = map_steps.choose_ridge(design[some], targets[some], folds[some], fit, loss)
+    return {"features": features, "coefficients": tuple(fit(design, targets, ridge).tolist()), "ridge": ridge}
 
 
 def fit_isotonic_variance(rows: Predictions, _: FitOptions) -> map_steps.IsotonicVariance:

@@ -78,7 +78,7 @@ def within_errors(errors, validation, found):
     """Return the first candidate that is not worse than the smallest by more than some standard errors."""
     best = smallest(found)
     pairs = ((each, validation.compare(each.scores, best.scores)) for each in found if each.scores is not None)
-    return next(each for each, paired in pairs if each is best or paired.difference <= errors * paired.error)
+    return next(each for each, paired in pairs if each is best or paired.value <= errors * paired.error)
 
 
 RULES = {
@@ -186,7 +186,7 @@ def p_values(maker, n, seed):
     options = FitOptions()
     validation, (none, *others) = cross_validate(rows, candidates(rows.predictive), options)
     compared = {each.method.name: validation.compare(each.scores, none.scores) for each in others}
-    return {name: (paired.p_value, paired.difference / none.mean) for name, paired in compared.items()}
+    return {name: (paired.p_below, paired.value / none.mean) for name, paired in compared.items()}
 
 
 def limits(number, share):

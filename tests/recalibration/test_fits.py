@@ -108,13 +108,13 @@ def test_scores_of_the_same_rows_are_compared_by_a_paired_t_test_also_of_cluster
     scores, others = np.random.default_rng(1).normal(size=(2, 12))
     expected = stats.ttest_rel(scores, others, alternative="less")
     by_row = CrossValidation.compare(SimpleNamespace(clusters=None, _weights=None), scores, others)
-    assert_allclose((by_row.difference, by_row.p_value), (np.mean(scores - others), expected.pvalue), rtol=1e-12)
+    assert_allclose((by_row.value, by_row.p_below), (np.mean(scores - others), expected.pvalue), rtol=1e-12)
     assert_allclose(by_row.error, stats.sem(scores - others), rtol=1e-12)
     clusters = Clusters(np.repeat(np.arange(6), 2))
     by_cluster = CrossValidation.compare(SimpleNamespace(clusters=clusters, _weights=None), scores, others)
     sums = (scores - others).reshape(6, 2).sum(axis=1)
     expected = stats.ttest_1samp(sums, 0, alternative="less")
-    assert_allclose((by_cluster.error, by_cluster.p_value), (stats.sem(sums) / 2, expected.pvalue), rtol=1e-12)
+    assert_allclose((by_cluster.error, by_cluster.p_below), (stats.sem(sums) / 2, expected.pvalue), rtol=1e-12)
 
 
 def test_folds_have_equal_sizes_and_do_not_depend_on_the_order_of_rows():

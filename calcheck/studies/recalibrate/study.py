@@ -373,9 +373,9 @@ class _Study:
         if paired is None or not unchanged:
             return {}
         reach = NORMAL_LIMIT * paired.error
-        limits = (paired.difference, paired.difference - reach, paired.difference + reach)
+        limits = (paired.value, paired.value - reach, paired.value + reach)
         names = ("percent", "percent_low", "percent_high")
-        helps = "no" if paired.difference >= 0 else "yes" if limits[2] < 0 else "not-shown"
+        helps = "no" if paired.value >= 0 else "yes" if limits[2] < 0 else "not-shown"
         shares = {name: 100 * each / abs(unchanged) for name, each in zip(names, limits, strict=True)}
         return {"change": {"helps": helps, **shares}}
 
@@ -394,7 +394,7 @@ class _Study:
         for each in self._validated[1]:
             score = {"reason": each.reason} if each.reason else {"value": each.mean}
             if (paired := self._paired(each)) is not None:
-                score |= {"difference": paired.difference, "p_value": paired.p_value}
+                score |= {"difference": paired.value, "p_value": paired.p_below}
             table.append(corrections.MethodScore(method=each.method.name, **score))
         choice = corrections.Choice(score=self.options.score, folds=self.options.folds, table=tuple(table))
         found = corrections.fitted_map(method.name, steps, self.rows, choice, _fitted_files(self.source))
@@ -428,9 +428,9 @@ class _Study:
             paired = self._paired(each)
             if paired is not None:
                 reach = NORMAL_LIMIT * paired.error
-                low, high = paired.difference - reach, paired.difference + reach
-                inference = Inference(low=low, high=high, interval="normal", p_value=paired.p_value, warnings=warnings)
-                yield metric.result(paired.difference, {**subset, "minus": corrections.NONE}, inference)
+                low, high = paired.value - reach, paired.value + reach
+                inference = Inference(low=low, high=high, interval="normal", p_value=paired.p_below, warnings=warnings)
+                yield metric.result(paired.value, {**subset, "minus": corrections.NONE}, inference)
 
     def judged(self, metrics: Sequence[Metric[Any]]) -> Iterator[Report]:
         """Yield the reports of the rows before and after, each row corrected by a fit to the other folds."""

@@ -42,7 +42,7 @@ def test_methods_are_compared_by_weighted_scores():
     rows = rows_with([2, 1, 1])
     score = row_score(rows.distributions(), "crps", [], ())
     found = CrossValidation(rows, np.arange(3), FitOptions(), score).compare(np.array([1.0, 3, 3]), np.zeros(3))
-    assert (found.difference, found.error) == pytest.approx((2, (9 / 16) ** 0.5))
+    assert (found.value, found.error) == pytest.approx((2, (9 / 16) ** 0.5))
     assert CrossValidation(rows, np.arange(3), FitOptions(), score).candidate(Method("none")).mean == pytest.approx(
         np.average(rows.distributions().crps(rows.y), weights=[2, 1, 1])
     )
