@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from calcheck.recalibration import corrections as steps
 from calcheck.recalibration.features import MEAN, STD, Feature
 from calcheck.recalibration.methods import RecalibrationMap
 
+MOST = steps.LARGEST_LOG
 MOST_LINES, WIDTH, WIDE = 60, 110, 160  # Columns of text, and of lists of numbers
 DEVIATION_OF = {"std": "{}", "scale": "{}", "var": "SQRT({})", "log_std": "EXP({})", "log_var": "EXP({} / 2)"}
 """The std, by the role of a column."""
@@ -135,16 +137,6 @@ def _linear(step: Any) -> Iterator[str]:
             yield f"total += sum(factor * np.maximum(x - knot, 0.0) ** 3 for knot, factor in {cubes!r})"
 
 
-def _bias_lines(step: Any) -> Iterator[str]:
-    yield from _linear(step)
-    yield "mean = mean + total * std"
-
-
-def _local_lines(step: Any) -> Iterator[str]:
-    yield from _linear(step)
-    yield f"std = std * np.exp(np.clip(total, {-steps.LARGEST_LOG}, {steps.LARGEST_LOG}) / 2)"
-
-
 def _bin_lines(step: Any) -> Iterator[str]:
     yield from _array("edges", step.edges)
     yield from _array("factors", step.factors)
@@ -181,8 +173,8 @@ def _array(name: str, values: Sequence[float]) -> Iterator[str]:
 FUNCTIONS: dict[type, Callable[[Any], Iterator[str]]] = {
     steps.Scale: lambda step: iter([f"std = std * {step.factor!r}"]),
     steps.ShiftScale: lambda step: iter([f"mean, std = mean + {step.shift!r} * std, {step.factor!r} * std"]),
-    steps.Bias: _bias_lines,
-    steps.Local: _local_lines,
+    steps.Bias: lambda step: chain(_linear(step), ["mean = mean + total * std"]),
+    steps.Local: lambda step: chain(_linear(step), [f"std = std * np.exp(np.clip(total, -{MOST}, {MOST}) / 2)"]),
     steps.BinScaling: _bin_lines,
     steps.IsotonicVariance: _isotonic_lines,
     steps.HeavyTails: lambda step: iter([f"return mean, std * {step.factor!r}, np.full(len(std), {step.df!r})"]),
@@ -223,15 +215,14 @@ def _query(found: RecalibrationMap, roles: Mapping[str, str]) -> Iterator[str]:
             yield from (f"  + {term}" for term in terms[1:])
             yield f"  AS calcheck_total_{number} FROM {source})"
             source = f"total_{number}"
-        new_mean, new_std, further = QUERIES[type(step)](
-            step, *(f"calcheck_{name}" for name in (f"mean_{before}", f"std_{before}", f"total_{number}"))
-        )
-        added += further
+        names = (f"calcheck_mean_{before}", f"calcheck_std_{before}", f"calcheck_total_{number}")
+        new_mean, new_std = QUERIES[type(step)](step, *names)
+        added += f", {_number(step.df)} AS mended_df" if isinstance(step, steps.HeavyTails) else ""
         columns = f"{new_mean} AS calcheck_mean_{number}", f"{new_std} AS calcheck_std_{number}"
         yield f", {_table(f'step_{number}', source, *columns)}"
-    names = ("loc", "scale") if added else ("mean", "std")
+    called = ("loc", "scale") if added else ("mean", "std")
     shown = ", ".join(
-        f"calcheck_{kind}_{last} AS mended_{name}" for kind, name in zip(("mean", "std"), names, strict=True)
+        f"calcheck_{kind}_{last} AS mended_{name}" for kind, name in zip(("mean", "std"), called, strict=True)
     )
     yield f"SELECT step_{last}.*, {shown}{added}"
     yield f"FROM step_{last};"
@@ -288,38 +279,32 @@ def _terms(step: Any, before: int) -> tuple[list[str], list[str]]:
     return inside, terms
 
 
-def _local_query(step: Any, mean: str, std: str, total: str) -> tuple[str, str, str]:
-    del step
-    most = _number(steps.LARGEST_LOG)
+def _local_std(std: str, total: str) -> str:
+    most = _number(MOST)
     clipped = f"CASE WHEN {total} < -{most} THEN -{most} WHEN {total} > {most} THEN {most} ELSE {total} END"
-    return mean, f"{std} * EXP({clipped} / 2)", ""
+    return f"{std} * EXP({clipped} / 2)"
 
 
-def _bin_query(step: Any, mean: str, std: str, total: str) -> tuple[str, str, str]:
-    del total
+def _bin_std(step: Any, std: str) -> str:
     cases = [
         f"WHEN {std} < {_number(edge)} THEN {_number(factor)}"
         for edge, factor in zip(step.edges, step.factors, strict=False)
     ]
     last = _number(step.factors[-1])
     factor = f"CASE {' '.join(cases)} ELSE {last} END" if cases else last
-    return mean, f"{std} * {factor}", ""
+    return f"{std} * {factor}"
 
 
-QUERIES: dict[type, Callable[[Any, str, str, str], tuple[str, str, str]]] = {
-    steps.Scale: lambda step, mean, std, _: (mean, f"{std} * {_number(step.factor)}", ""),
-    steps.ShiftScale: lambda step, mean, std, _: (
-        f"{mean} + {_number(step.shift)} * {std}",
-        f"{std} * {_number(step.factor)}",
-        "",
-    ),
-    steps.Bias: lambda _, mean, std, total: (f"{mean} + {total} * {std}", std, ""),
-    steps.Local: _local_query,
-    steps.BinScaling: _bin_query,
-    steps.HeavyTails: lambda step, mean, std, _: (
-        mean,
-        f"{std} * {_number(step.factor)}",
-        f", {_number(step.df)} AS mended_df",
-    ),
+def _shifted(step: Any, mean: str, std: str) -> tuple[str, str]:
+    return f"{mean} + {_number(step.shift)} * {std}", f"{std} * {_number(step.factor)}"
+
+
+QUERIES: dict[type, Callable[[Any, str, str, str], tuple[str, str]]] = {
+    steps.Scale: lambda step, mean, std, _: (mean, f"{std} * {_number(step.factor)}"),
+    steps.ShiftScale: lambda step, mean, std, _: _shifted(step, mean, std),
+    steps.Bias: lambda _, mean, std, total: (f"{mean} + {total} * {std}", std),
+    steps.Local: lambda _, mean, std, total: (mean, _local_std(std, total)),
+    steps.BinScaling: lambda step, mean, std, _: (mean, _bin_std(step, std)),
+    steps.HeavyTails: lambda step, mean, std, _: (mean, f"{std} * {_number(step.factor)}"),
 }
-"""What a step makes of the mean and the std, as expressions, and the further columns."""
+"""What a step makes of the mean and the std, as expressions."""
