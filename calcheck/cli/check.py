@@ -166,7 +166,7 @@ def _predictions(
         return None, SUBSAMPLED
     try:
         source = inputs_and_outputs.open_source(file.path, given, metrics, narrow=False)
-        unchanged, missing = source.file.sha256() == file.sha256, source.missing()
+        unchanged, missing = source.file.sha256 == file.sha256, source.missing()
     except CalcheckError as error:
         return None, f"{file.path} cannot be read like this file: {error}"
     if missing:

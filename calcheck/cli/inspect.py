@@ -119,8 +119,8 @@ def _inspect(file: str, **given: Any) -> None:
     if plot:
         require_deliverable({"plot": plot}, source.reads())
     found = _found(source)
-    if source.crossing.count:
-        found["crossing quantiles"] = f"{source.crossing.description()}. {SORT_CROSSING}"
+    if (crossing := source.reading.crossing).count:
+        found["crossing quantiles"] = f"{crossing.description()}. {SORT_CROSSING}"
     if used := given["settings"].used:
         found["settings"] = ", ".join(f"{setting.option.flag} by {setting.where}" for setting in used)
     parts = [tuple(found.items())]
@@ -157,7 +157,7 @@ def _found(source: FileSource) -> dict[str, str]:
     parts = [f"{there:,} in the file"] if there != read.n + read.dropped else []
     parts += [f"{read.dropped:,} dropped"] if read.dropped else []
     found = {
-        "file": source.name + (f" ({source.file.count:,} files)" if source.file.count > 1 else ""),
+        "file": source.name + (f" ({len(source.file.paths):,} files)" if len(source.file.paths) > 1 else ""),
         "format": ", ".join(filter(None, [source.file.format, read.layout])),
         "rows": f"{read.n:,}" + (f" ({', '.join(parts)})" if parts else ""),
         "predictions": read.predictive or "none found",

@@ -115,7 +115,7 @@ def _checkpoint(
     from calcheck.storage.archives import FileCheckpoint
 
     main = source.file  # the open file: a pipe can be read only once
-    files = {name: main.sha256() if name == main.name else File(name).sha256() for name in reads}
+    files = {name: main.sha256 if name == main.name else File(name).sha256 for name in reads}
     identity = {
         "files": json.dumps(files),
         "column options": " ".join(source.explicit()),

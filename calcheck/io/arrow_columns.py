@@ -80,18 +80,13 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return a schema with plain types: few Arrow functions support views, or categories of numbers."""
-    for place, column in enumerate(schema):
-        if column.type != plain_type(column.type):
-            schema = schema.set(place, column.with_type(plain_type(column.type)))
-    return schema
+    return pa.schema([column.with_type(plain_type(column.type)) for column in schema], schema.metadata)
 
 
 def plain_columns(table: pa.Table) -> pa.Table:
     """Return a table with the types of :func:`plain_schema`."""
-    for place, column in enumerate(table.schema):
-        if column.type != plain_type(column.type):
-            table = table.set_column(place, column.name, table.column(place).cast(plain_type(column.type)))
-    return table
+    schema = plain_schema(table.schema)
+    return table if schema == table.schema else table.cast(schema)
 
 
 def replace_in_text(table: pa.Table, pattern: str, by: str) -> pa.Table:
@@ -397,16 +392,20 @@ class MemoryTable:
 
     @property
     def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
         return plain_schema(self.table.schema)
 
     @property
     def rows(self) -> int:
+        """The number of rows."""
         return len(self.table)
 
     def nbytes(self, columns: Sequence[str]) -> int:
+        """Return the approximate bytes of some columns as arrays."""
         return int(self.table.select(list(columns)).nbytes)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield batches of rows of some columns, from the start."""
         table = self.table.select(list(columns))
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * len(table) // max(1, table.nbytes)))
         for start in range(0, max(len(table), 1), rows):

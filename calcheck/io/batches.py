@@ -234,7 +234,7 @@ class Scan:
         if lenient:
             complete = _complete_rows(arrays, (columns[name] for name in self.also))
             self.n_dropped += int(len(complete) - complete.sum())
-            arrays, columns = _select_rows(arrays, complete), _select_rows(columns, complete)
+            arrays, columns = ({name: each[complete] for name, each in found.items()} for found in (arrays, columns))
             id_, places = None if id_ is None else id_[complete], places[complete]
             if not complete.any():
                 return None
@@ -361,8 +361,3 @@ def _complete_rows(arrays: Mapping[str, AnyArray], others: Iterable[AnyArray]) -
         [finite_rows(values) for values in (*{**arrays, **limits}.values(), *others)]
     )
     return complete
-
-
-def _select_rows(arrays: Mapping[str, AnyArray], rows: Mask) -> dict[str, AnyArray]:
-    """Return arrays of some rows."""
-    return {name: values[rows] for name, values in arrays.items()}

@@ -29,13 +29,8 @@ Arrays = dict[str, AnyArray]
 Spread = Literal["std", "var", "log_std", "log_var"]
 Shape = Literal["normal", "t6"]
 Contents = Literal["all", "any", "new", "sample", "inputs"]  # A new file may lack the target that is named
-FILE_ROLES: dict[Contents, FileRole] = {
-    "all": "predictions",
-    "any": "predictions",
-    "new": "predictions",
-    "sample": "sample",
-    "inputs": "evaluation_points",
-}  # The role of a file in reports, by what is read from it
+FILE_ROLES: dict[Contents, FileRole] = {"sample": "sample", "inputs": "evaluation_points"}
+"""The role of a file in reports, by what is read from it; predictions from others."""
 SHAPE_UNKNOWN = (
     "the file does not state the error distribution: p-values and the score of a perfect model assume a normal one"
     " (pass --error-dist normal or --error-dist t6)"

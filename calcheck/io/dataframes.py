@@ -188,11 +188,11 @@ class TableInMemory:
     index: Index | None = field(default=None, repr=False)  # The index of a DataFrame, to label results of rows with
     notes: tuple[str, ...] = ()  # The arrays whose first two axes were swapped
 
-    count: ClassVar[int] = 0
     paths: ClassVar[tuple[str, ...]] = ()
     name: ClassVar[str] = ""
     input_format: ClassVar[None] = None
     format: ClassVar[str] = "memory"
+    sha256: ClassVar[str] = ""
     limits: ClassVar[ReadLimits] = ReadLimits()
 
     @classmethod
@@ -215,10 +215,6 @@ class TableInMemory:
     def table(self) -> pa.Table:
         """The columns as an Arrow table."""
         return pa.table(self.columns)
-
-    def sha256(self) -> str:
-        """Return an empty hash: there is no file."""
-        return ""
 
 
 def is_table(data: Any) -> bool:

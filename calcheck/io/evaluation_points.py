@@ -74,7 +74,7 @@ def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = Non
         roles = found.roles
         names, own = found.table.schema.names, source.roles
         if not roles.x and (own.x or source.options.embedding):
-            remedy = f". Name it, as in --on {found.name}:COLUMN" * bool(found.file.count)
+            remedy = f". Name it, as in --on {found.name}:COLUMN" * bool(found.file.paths)
             raise FileError(f"{found.name}: no column is an embedding{remedy}")
         if {*column_roles.columns_of(own.predictive)} <= {*names} and own.predictive is not None:
             used = own.observed if {*(own.observed.columns if own.observed else ())} <= {*names} else None

@@ -31,7 +31,6 @@ from calcheck.io.arrow_columns import (
 )
 from calcheck.io.batches import Scan, load_all, parts_of, require_no_rerun, require_unique_keys
 from calcheck.io.column_names import SPREADS, ColumnOptions
-from calcheck.io.crossing import Crossing
 from calcheck.io.files import STDIN, AnyFile, Files, file_named, resolve, shown_path
 from calcheck.io.filters import Filters, TableLayout, require_one
 from calcheck.io.long_layouts import explode, parse_distributions, pivot_long
@@ -310,14 +309,16 @@ class FileSource(Source):
 
     def narrow_bytes(self) -> int | None:
         """Return the approximate bytes of all rows without inputs, draws and quantiles; None if unknown."""
-        layout, roles = self.layout, self.roles
-        if STDIN in self.file.paths or layout.layout or layout.filters.columns:
+        if STDIN in self.file.paths or self.layout.layout or self.layout.filters.columns:
             return None
-        columns = (
-            *roles.target,
-            *(() if column_roles.is_wide(roles.predictive) else column_roles.columns_of(roles.predictive)),
+        return self._bytes(replace(self.roles, id=None, keys=()))
+
+    def _bytes(self, roles: column_roles.Roles) -> int:
+        """Return the approximate bytes of columns with roles, without inputs, draws and quantiles."""
+        narrow = None if column_roles.is_wide(roles.predictive) else roles.predictive
+        return self.table.nbytes(
+            column_roles.columns_read(replace(roles, predictive=narrow, x=(), observed=None), roles.keys)
         )
-        return self.table.nbytes(tuple(dict.fromkeys(columns)))
 
     def predictions(self) -> Predictions:
         return self._loaded[0]
@@ -354,47 +355,30 @@ class FileSource(Source):
 
     def _require_room(self) -> None:
         """Raise before reading if the rows do not fit in memory; with filters their number is unknown."""
-        layout, roles = self.layout, self.roles
-        if layout.filters.columns:
+        if self.layout.filters.columns:
             return
-        columns = [*roles.target, *roles.keys, *([roles.id] if roles.id else [])]
-        columns += [] if column_roles.is_wide(roles.predictive) else column_roles.columns_of(roles.predictive)
-        needed, room = COPIES * layout.table.nbytes(tuple(dict.fromkeys(columns))), available_memory()
+        needed, room = COPIES * self._bytes(self.roles), available_memory()
         if needed > room:
             raise DataError(
-                f"its {layout.table.rows:,} rows need {needed / GIB:,.1f} GiB to read, and {room / GIB:,.1f} are free."
+                f"its {self.table.rows:,} rows need {needed / GIB:,.1f} GiB to read, and {room / GIB:,.1f} are free."
                 " Use fewer rows, or a smaller --memory: targets and predictions above that limit are processed in"
                 " batches"
             )
 
     @property
-    def _reading(self) -> Scan:
+    def reading(self) -> Scan:
         """The scan that read all rows: the one that loaded them, else the last streaming scan."""
         known = self.__dict__.get("_loaded", (None, self._passed))[1]
         return known or self._loaded[1]
-
-    @property
-    def n_dropped(self) -> int:
-        """The number of rows that were dropped."""
-        return self._reading.n_dropped
-
-    @property
-    def n_clipped(self) -> int:
-        """The number of standard deviations that were raised."""
-        return self._reading.n_clipped
-
-    @property
-    def crossing(self) -> Crossing:
-        """The rows whose quantiles cross."""
-        return self._reading.crossing
 
     def input_info(self) -> Input:
         rows = self.predictions()
         return self.streamed_input_info(len(rows), rows)
 
     def streamed_input_info(self, n: int, first: Predictions) -> Input:
-        read = self.layout.read or max(self._reading.read, n)
-        files = [self._file(column_roles.FILE_ROLES[self.contents], self.file, read)] if self.file.count else []
+        read = self.layout.read or max(self.reading.read, n)
+        role = column_roles.FILE_ROLES.get(self.contents, "predictions")
+        files = [self._file(role, self.file, read)] if self.file.paths else []
         columns = self.roles.described_columns(self._place)
         unusual = columns.items() if self.roles.unusual else ()
         mapping = "; ".join(f"{role}: {name}" for role, name in unusual if role not in {name, "x"})
@@ -409,7 +393,7 @@ class FileSource(Source):
         return Input(
             files=tuple(files),
             n=n,
-            dropped=self.n_dropped,
+            dropped=self.reading.n_dropped,
             predictive=self._family(first),
             columns=columns,
             options=tuple(self.explicit()),
@@ -427,7 +411,7 @@ class FileSource(Source):
 
     @staticmethod
     def _file(role: FileRole, file: AnyFile, rows: int) -> InputFile:
-        return InputFile(role=role, path=shown_path(file.name), sha256=file.sha256(), rows=rows, files=file.count)
+        return InputFile(role=role, path=shown_path(file.name), sha256=file.sha256, rows=rows, files=len(file.paths))
 
     def reads(self) -> tuple[str, ...]:
         """Return the names of all files that are read."""
@@ -436,11 +420,11 @@ class FileSource(Source):
 
     def warnings(self) -> tuple[Message, ...]:
         messages = [Message("layout", note) for note in self.layout.notes]
-        if self.n_clipped:
-            text = f"{self.n_clipped:,} standard deviations were raised to {self.options.min_std} (--min-std)"
+        if self.reading.n_clipped:
+            text = f"{self.reading.n_clipped:,} standard deviations were raised to {self.options.min_std} (--min-std)"
             messages.append(Message("clipped-std", text))
-        if self.crossing.count:
-            text = f"quantiles crossed in {self.crossing.description()}, and were sorted (--crossing sort)"
+        if self.reading.crossing.count:
+            text = f"quantiles crossed in {self.reading.crossing.description()}, and were sorted (--crossing sort)"
             messages.append(Message("sorted-quantiles", text))
         if self.truth is not None and self.truth.key_index is None:
             text = (
@@ -487,15 +471,7 @@ class FileSource(Source):
 
     def used_columns(self) -> set[str]:
         """Return the columns with a role: targets, predictions, inputs and keys."""
-        roles = self.roles
-        return {
-            *roles.target,
-            *column_roles.columns_of(roles.predictive),
-            *roles.x,
-            *roles.keys,
-            *filter(None, [roles.id]),
-            *(() if roles.observed is None else roles.observed.columns),
-        }
+        return {*column_roles.columns_read(self.roles), *self.roles.keys}
 
     def unused_columns(self) -> tuple[list[str], list[str]]:
         """Return the columns without a role: those of real numbers, and those of vectors."""
@@ -520,7 +496,7 @@ class FileSource(Source):
 
     def free_columns(self) -> Mapping[str, AnyArray]:
         rows, used, schema = self.rows_in_memory(), self.used_columns(), self.table.schema
-        if rows is None or (self.layout.filters.columns and self.n_dropped):  # whose places are not known
+        if rows is None or (self.layout.filters.columns and self.reading.n_dropped):  # whose places are not known
             return {}
         free = [each for each in schema if each.name in {*self.roles.narrow} - used and not is_date(each.type)]
         whole = [each.name for each in free if pa.types.is_integer(each.type)]
@@ -581,10 +557,8 @@ class FileSource(Source):
 
     def feature_columns(self) -> list[str]:
         """Return the columns with one value per row that are inputs or have no role, without those of an embedding."""
-        roles = self.roles
-        used = {*roles.target, *column_roles.columns_of(roles.predictive), *roles.keys, roles.id}
-        used |= set(roles.x) if roles.has_embedding else set()
-        used |= set() if roles.observed is None else set(roles.observed.columns)
+        roles = self.roles if self.roles.has_embedding else replace(self.roles, x=())
+        used = {*column_roles.columns_read(roles), *roles.keys}
         return [name for name in roles.narrow if name not in used]
 
     def explicit(self) -> list[str]:
@@ -602,7 +576,7 @@ class FileSource(Source):
         arguments += ["--model", options.model] if options.model is not None else []
         arguments += [word for text in options.filter for word in ("--filter", text)]
         arguments += ["--min-std", f"{options.min_std:g}"] if options.min_std is not None else []
-        arguments += ["--crossing", "sort"] if options.crossing == "sort" and self.crossing.count else []
+        arguments += ["--crossing", "sort"] if options.crossing == "sort" and self.reading.crossing.count else []
         arguments += ["--nan-policy", options.nan_policy] if options.nan_policy != "raise" else []
         return arguments
 

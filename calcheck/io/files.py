@@ -1,16 +1,22 @@
-"""Files to read: one, or several of a folder or a pattern, sorted by path, with Hive partition keys."""
+"""Files to read, also compressed: one, or several of a folder or a pattern, sorted by path, with partition keys."""
 
+import bz2
 import glob
+import gzip
 import hashlib
 import io
+import lzma
 import os
 import re
+import stat
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Literal, Self, TypeAlias, cast
 from urllib.parse import unquote
@@ -19,12 +25,18 @@ import pyarrow as pa
 
 from calcheck.core.filter_conditions import Condition
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
+from calcheck.execution.run import available_memory
 from calcheck.io.arrow_columns import ReadLimits
-from calcheck.io.compression import compression_errors, decompressed, read_pipe
 from calcheck.io.dataframes import TableInMemory
-from calcheck.io.object_store import MAGIC as COMPRESSIONS
-from calcheck.io.object_store import SUFFIXES as COMPRESSED
 from calcheck.io.object_store import StoreObject, open_object
+
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")  # Suffixes
+COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}  # By their first bytes
+COMPRESSIONS |= dict.fromkeys(map(b"BZh%d%b".__mod__, product(range(1, 10), (b"1AY&SY", b"\x17rE8P\x90"))), "bz2")
+DECOMPRESSION_ERRORS = OSError, EOFError, ValueError, DataError, lzma.LZMAError, zlib.error
+COMPRESSED_CHUNK = 1 << 20  # Bytes read or decompressed at a time
+CHUNK = 1 << 24  # Bytes read at a time
+COPIES = 3  # Peak number of copies in memory
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 ANY_JSON = ".json"  # also of reports and of metadata, so it is no extension of tables alone
@@ -114,11 +126,6 @@ class File:
         return "standard input" if self.name == STDIN else shown_path(self.name)
 
     @property
-    def count(self) -> int:
-        """The number of files."""
-        return 1
-
-    @property
     def paths(self) -> tuple[str, ...]:
         """The names of the files."""
         return (self.name,)
@@ -157,8 +164,8 @@ class File:
         """Return all bytes."""
         with self.open() as stream:
             content = stream.read()
-        if self._compression is None and "_digest" not in vars(self):
-            vars(self)["_digest"] = hashlib.sha256(content).hexdigest()  # large files are read once, too
+        if self._compression is None and "sha256" not in vars(self):
+            vars(self)["sha256"] = hashlib.sha256(content).hexdigest()  # large files are read once, too
         return content
 
     def open(self) -> io.BufferedIOBase:
@@ -201,7 +208,7 @@ class File:
         try:
             with self._stored() as stored, decompressed(cast("BinaryIO", stored), kind) as stream:
                 yield stream
-        except compression_errors() as error:
+        except DECOMPRESSION_ERRORS as error:
             raise FileError(f"{self.display_name} cannot be decompressed ({kind}: {error})") from error
 
     @property
@@ -222,12 +229,9 @@ class File:
             return "unknown"  # require_content raises the error
         raise OptionError(f"the format of {self.name} is unknown (known extensions: {KNOWN}). Pass --input-format")
 
-    def sha256(self) -> str:
-        """Return the SHA-256 hash of the bytes."""
-        return self._digest
-
     @cached_property
-    def _digest(self) -> str:
+    def sha256(self) -> str:
+        """The SHA-256 hash of the bytes."""
         with self._stored() as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -269,11 +273,6 @@ class Files:
         return self.name
 
     @property
-    def count(self) -> int:
-        """The number of files."""
-        return len(self.members)
-
-    @property
     def paths(self) -> tuple[str, ...]:
         """The names of the files."""
         return tuple(member.file.name for member in self.members)
@@ -300,9 +299,10 @@ class Files:
             raise FileError(msg)
         return next(iter(formats))
 
+    @property
     def sha256(self) -> str:
-        """Return the SHA-256 hash of the hashes of the files, in order."""
-        digests = "\n".join(member.file.sha256() for member in self.members)
+        """The SHA-256 hash of the hashes of the files, in order."""
+        digests = "\n".join(member.file.sha256 for member in self.members)
         return hashlib.sha256(digests.encode()).hexdigest()
 
     def prune_partitions(self, filters: Iterable[str]) -> Self:
@@ -459,6 +459,70 @@ def file_named(name: str) -> Iterator[None]:
 def _by_magic(start: bytes, known: dict[bytes, str] = MAGIC) -> str | None:
     """Return the format, or the compression, whose magic number the bytes start with."""
     return next((found for magic, found in known.items() if start.startswith(magic)), None)
+
+
+def decompressed(stream: BinaryIO, kind: str) -> BinaryIO:
+    """Return a stream of all decompressed members and frames; bytes that are cut, or of other kinds, raise an error."""
+    if kind == "gzip":
+        return cast("BinaryIO", gzip.GzipFile(fileobj=stream))
+    if kind == "zstd":
+        return cast("BinaryIO", pa.CompressedInputStream(pa.PythonFile(stream, "r"), "zstd"))
+    return cast("BinaryIO", io.BufferedReader(_Streams(stream, kind), COMPRESSED_CHUNK))
+
+
+class _Streams(io.RawIOBase):
+    """The bytes of bz2 or xz streams in a row; modules bz2 and lzma ignore what follows the first, if it is damaged."""
+
+    def __init__(self, stream: BinaryIO, kind: str) -> None:
+        self._stream, self._kind = stream, kind
+        self._decoder = self._new()
+        self._left = b""
+
+    def _new(self) -> bz2.BZ2Decompressor | lzma.LZMADecompressor:
+        return bz2.BZ2Decompressor() if self._kind == "bz2" else lzma.LZMADecompressor(lzma.FORMAT_XZ)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        data = b""
+        while not data:
+            if self._decoder.eof:
+                self._left = self._decoder.unused_data or self._stream.read(COMPRESSED_CHUNK)
+                if not self._left:
+                    return 0
+                self._decoder = self._new()
+            elif self._decoder.needs_input:
+                self._left = self._stream.read(COMPRESSED_CHUNK)
+                if not self._left:
+                    raise DataError("the compressed data are truncated")
+            data = self._decoder.decompress(self._left, len(view))
+            self._left = b""
+        view[: len(data)] = data
+        return len(data)
+
+
+def read_pipe(name: str, stream: BinaryIO) -> bytes:
+    """Return all bytes of a pipe."""
+    if _is_device(stream) and stream.read(1):
+        raise FileError(f"{name} is a device that never ends. Give a file")
+    room = available_memory() // COPIES
+    parts, size = [], 0
+    while part := stream.read(CHUNK):
+        parts.append(part)
+        size += len(part)
+        if size > room:
+            raise FileError(f"{name} holds more than {room:,} bytes, the limit by free memory. Pass a file")
+    return b"".join(parts)
+
+
+def _is_device(stream: BinaryIO) -> bool:
+    """Return whether a stream is a character device but no terminal, such as /dev/zero."""
+    try:
+        return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode) and not stream.isatty()
+    except (OSError, ValueError):  # an in-memory stream
+        return False
 
 
 APPENDED = "other bytes precede the file that its footer describes. Were files appended? Pass them as two files"

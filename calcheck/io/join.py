@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +13,11 @@ from calcheck.core.validation import concat_columns
 from calcheck.errors import DataError, FileError, listed_columns, named_some
 from calcheck.io.arrow_columns import is_scalar, is_text, key_text, pc, to_floats, to_matrix
 from calcheck.io.column_names import TARGETS, ColumnOptions
+from calcheck.io.column_roles import Roles
 from calcheck.io.files import SUFFIXES, AnyFile, is_uri, kind_of, resolve, suffix_of
 from calcheck.io.filters import TableLayout
 from calcheck.io.tables import Table, open_table, read_batches
 from calcheck.typing import Floats, Indices
-
-if TYPE_CHECKING:
-    from calcheck.io.column_roles import Roles
 
 Kinds: TypeAlias = dict[str, pa.DataType]  # Types of columns by name
 Pairs: TypeAlias = tuple[tuple[str, str], ...]  # Names of key columns in one file and in another

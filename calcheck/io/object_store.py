@@ -6,16 +6,11 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from io import BufferedIOBase
-from itertools import product
 from queue import Empty, SimpleQueue
 from typing import Any, Literal, TypeVar
 
 from calcheck.errors import FileError
 from calcheck.options import require_positive_option
-
-SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
-MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-MAGIC |= dict.fromkeys(map(b"BZh%d%b".__mod__, product(range(1, 10), (b"1AY&SY", b"\x17rE8P\x90"))), "bz2")
 
 AnswerT = TypeVar("AnswerT")
 

@@ -44,12 +44,8 @@ UNCERTAIN = ("err", "error", "unc", "uncertainty", "sigma", "std", "sd", "stderr
 
 def grouping_columns(schema: pa.Schema) -> list[str]:
     """Return the columns of a file whose rows may depend on each other: of times, and of keys that may repeat."""
-    found = []
-    for field in schema:
-        is_key = is_text(field.type) or pa.types.is_integer(field.type)
-        if grouping_of(field.name, is_date=is_date(field.type), is_key=is_key) is not None:
-            found.append(field.name)
-    return found
+    kinds = {each.name: (is_date(each.type), is_text(each.type) or pa.types.is_integer(each.type)) for each in schema}
+    return [name for name, (dates, keys) in kinds.items() if grouping_of(name, is_date=dates, is_key=keys) is not None]
 
 
 def grouping_of(name: str, *, is_date: bool, is_key: bool) -> Grouping | None:

@@ -11,9 +11,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate, islice
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -31,24 +30,6 @@ from calcheck.io.dataframes import TableInMemory, frame_columns
 from calcheck.io.files import ANY_JSON, TEXT, AnyFile, File, Files, PartitionFile, file_named, suffix_of
 
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # numbers with a leading zero stay text
-
-
-class Table(Protocol):
-    """An open table: the schema is known, rows are read on demand."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-
-    def nbytes(self, columns: Sequence[str]) -> int:
-        """Return the approximate bytes of some columns as arrays."""
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield batches of rows of some columns, from the start."""
 
 
 CELL = r'(?:\A(?:\xef\xbb\xbf)?|[\n\r{0}])("(?:[^"]++|"")*+)("?)([^\n\r{0}]?)'  # a quoted cell, and what follows it
@@ -245,11 +226,6 @@ def _any(mask: pa.ChunkedArray) -> bool:
     return bool(pc.any(mask).as_py())
 
 
-def delimited_table(file: File, delimiter: str) -> MemoryTable:
-    """Open a delimited text file."""
-    return MemoryTable(table_of(file.content(), delimiter))
-
-
 def excel_table(file: File) -> MemoryTable:
     """Open the first sheet of an Excel file; its first row has the names of the columns."""
     try:
@@ -312,11 +288,13 @@ def depth(content: bytes) -> int:
     return deepest
 
 
+Table: TypeAlias = "MemoryTable | ArrayTable | ParquetTable | LazyTable | ConcatTable"
+"""An open table: the schema is known, rows are read on demand."""
 MAX_REASON = 300  # Maximum characters of a library's error message, which may quote the file
 READERS: dict[str, Callable[[File], Table]] = {
     "parquet": ParquetTable,
-    "csv": partial(delimited_table, delimiter=","),
-    "tsv": partial(delimited_table, delimiter="\t"),
+    "csv": lambda file: MemoryTable(table_of(file.content(), ",")),
+    "tsv": lambda file: MemoryTable(table_of(file.content(), "\t")),
     "arrow": arrow_table,
     "jsonl": json_lines_table,
     "npy": array_files.npy_table,

@@ -89,7 +89,7 @@ def test_endless_devices_are_refused(calcheck, preds, monkeypatch):
 
 
 def test_a_pipe_larger_than_memory_is_refused(calcheck, monkeypatch):
-    monkeypatch.setattr("calcheck.io.compression.available_memory", lambda: 3_000)
+    monkeypatch.setattr("calcheck.io.files.available_memory", lambda: 3_000)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"y,mean,std\n" + b"1,1,1\n" * 1000)))
     refused = calcheck("zms", "-", "--input-format", "csv").refused()
     assert "standard input holds more than 1,000 bytes" in refused

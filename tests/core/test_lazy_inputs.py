@@ -99,7 +99,7 @@ def test_problems_of_lazy_inputs_are_reported_when_they_are_read(tmp_path):
             reading()
     omitted = read_lazily(source.name, nan_policy="omit")
     assert omitted.predictions().x.shape == (N - 1, D)
-    assert omitted.n_dropped == 1
+    assert omitted.reading.n_dropped == 1
     assert_array_equal(omitted.predictions().inputs(), np.delete(x, 177, axis=0))
     assert_array_equal(omitted.predictions().y, np.delete(PARTS["y"], 177))
 

@@ -156,7 +156,7 @@ def test_dropped_rows_are_counted_once_per_pass(tmp_path):
     source = read(path, nan_policy="omit", min_std=0.5)
     for _ in range(2):
         assert [len(batch) for batch in source.batches()] == [1]
-    assert (source.n_dropped, source.n_clipped) == (1, 1)
+    assert (source.reading.n_dropped, source.reading.n_clipped) == (1, 1)
 
 
 def test_normal_is_another_name_of_the_gaussian_family(tmp_path):

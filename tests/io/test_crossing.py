@@ -68,7 +68,7 @@ def test_rows_of_all_batches_are_counted(tmp_path, monkeypatch):
     assert "3 of 5 rows do (row 1, counted from 0), by up to 4 and by 2.5" in refused(path)
     source = read(path, crossing="sort")
     assert len(list(source.batches())) == 3
-    assert source.crossing.count == 3
+    assert source.reading.crossing.count == 3
 
 
 def test_quantiles_that_are_read_again_are_sorted_again(tmp_path, monkeypatch):

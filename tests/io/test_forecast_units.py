@@ -99,7 +99,7 @@ def test_units_without_a_target_are_dropped_on_request(tmp_path):
     assert "y must be finite numbers, but 1 of 3 rows is not (row 2, counted from 0" in refused(path)
     source = read(path, nan_policy="omit")
     assert_array_equal(source.predictions().y, [0, 2])
-    assert source.n_dropped == 1
+    assert source.reading.n_dropped == 1
 
 
 def test_levels_that_differ_by_rounding_are_merged(tmp_path):

@@ -166,7 +166,7 @@ def test_missing_limits_are_refused_or_omitted_and_infinite_ones_are_limits(tmp_
     assert "lower must be numbers, but 1 of 3 rows" in refused(path, level=(0.9,))
     source = read(path, level=(0.9,), nan_policy="omit")
     assert_array_equal(source.predictions().predictive.lower[:, 0], [-np.inf, 0])
-    assert source.n_dropped == 1
+    assert source.reading.n_dropped == 1
 
 
 def test_converted_intervals_are_read_without_options(tmp_path):

@@ -136,7 +136,7 @@ def test_incomplete_units_are_refused_or_dropped(tmp_path):
     assert "location=01" in message
     source = read(path, nan_policy="omit", wanted="any")
     assert len(source.predictions()) == 5
-    assert source.n_dropped == 1
+    assert source.reading.n_dropped == 1
 
 
 def test_levels_outside_0_and_1_are_refused(tmp_path):

@@ -749,7 +749,7 @@ def test_large_text_is_read_once_and_only_possible_keys_are_parsed_again(monkeyp
     openings.clear()
     file = File(str(path))
     assert next(open_file(file).batches(["region"]))["region"][0].as_py() == (text if text == "01" else 1)
-    assert file.sha256() == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert file.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert openings.count("csv") == parses
     assert openings.count(str(path)) == 3  # for its format, its content, and by this test
 
