@@ -345,6 +345,11 @@ def forwarded(part: str, *names: str) -> tuple[Any, ...]:
     return tuple(METHOD(_forward, part, name) for name in names)
 
 
+def attributes(part: str, *names: str) -> tuple[Any, ...]:
+    """Return properties that are those of the same names of an attribute."""
+    return tuple(property(attrgetter(f"{part}.{name}")) for name in names)
+
+
 def _refused(owner: Any, *_: Any) -> Any:
     raise DataError(
         f"repeated {owner.display_name} distributions are not drawn from, selected or hashed, and have no kernels"
@@ -389,16 +394,15 @@ class Repeated(Predictive):
         is_formula = inner.normal() is not None
         return self.base.take(np.tile(np.arange(len(self.base)), self.count)) if is_formula else None
 
-    has_atoms, has_masses, shape_is_known, caveat, display_name, is_discrete = (
-        property(attrgetter(f"base.{name}"))
-        for name in ("has_atoms", "has_masses", "shape_is_known", "caveat", "display_name", "is_discrete")
+    has_atoms, has_masses, shape_is_known, caveat, display_name, is_discrete = attributes(
+        "base", "has_atoms", "has_masses", "shape_is_known", "caveat", "display_name", "is_discrete"
     )
-    mean, std, spread, median, quantile, central_interval, interval_width, central_mass, support_interval = (
+    mean, std, spread, median, quantile, central_interval = (
+        METHOD(_repeated, name) for name in ("mean", "std", "spread", "median", "quantile", "central_interval")
+    )
+    interval_width, central_mass, support_interval, edges, kinks, raw_moments = (
         METHOD(_repeated, name)
-        for name in (
-            *("mean", "std", "spread", "median", "quantile", "central_interval", "interval_width", "central_mass"),
-            "support_interval",
-        )
+        for name in ("interval_width", "central_mass", "support_interval", "edges", "kinks", "raw_moments")
     )
     cdf, cdf_left, cdf_limits, above = (
         METHOD(_elementwise, name) for name in ("cdf", "cdf_left", "cdf_limits", "above")
@@ -406,7 +410,6 @@ class Repeated(Predictive):
     interval_mass, interval_mass_error, log_prob, crps, record = (
         METHOD(_repeated, name) for name in ("interval_mass", "interval_mass_error", "log_prob", "crps", "record")
     )
-    edges, kinks, raw_moments = (METHOD(_repeated, name) for name in ("edges", "kinks", "raw_moments"))
     sample = at_scores = take = hashes = kernel_mean = kernel_norm = METHOD(_refused)
 
 

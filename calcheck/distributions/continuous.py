@@ -2,8 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -110,14 +109,8 @@ class LocationScale(Continuous):
     @cached_property
     def _batches(self) -> list[tuple[slice, Self]]:
         """The batches, as views; statistics of them are cached as long as these distributions exist."""
-        batches = []
-        for start in range(0, len(self), PART):
-            rows = slice(start, min(start + PART, len(self)))
-            part = copy(self)  # skips validation, which was done for self
-            for field in fields(self):
-                object.__setattr__(part, field.name, getattr(self, field.name)[rows])
-            batches.append((rows, part))
-        return batches
+        parts = [slice(start, min(start + PART, len(self))) for start in range(0, len(self), PART)]
+        return [(rows, self.take(rows)) for rows in parts]
 
     def map_batches(self, of: Callable[[Self, slice], Values]) -> Values:
         if len(self) <= PART:

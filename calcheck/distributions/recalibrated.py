@@ -14,6 +14,7 @@ from calcheck.distributions.count_base import Block, Counts
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
 from calcheck.distributions.row_random import Random
 from calcheck.distributions.samples import Samples
+from calcheck.distributions.special import panels
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.typing import Indices, Mask, Values
@@ -80,7 +81,7 @@ def join_maps(parts: Sequence[tuple[tuple[Recalibrator, ...], Indices]]) -> tupl
 LEVELS = np.concatenate([[0.005], np.arange(1, 100) / 100, [0.995]])
 """Levels of the quantiles that represent a distribution whose family is not closed under a map."""
 TINY = 1e-9  # Probability below which differences of distribution functions lose digits
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+RULE = np.polynomial.legendre.leggauss(16)
 HALVINGS = 60  # Pieces of each tail; the outermost has a probability of 2^-60 of that of the tail
 
 
@@ -121,8 +122,8 @@ class StandardForm:
         first, last = min(knots[1], 1 / 2), min(1 - knots[-2], 1 / 2)
         inner = np.union1d(knots[1:-1], [1 / 2])  # Laplace densities have a kink at the median
         edges = np.concatenate([first * halves, inner[(inner > first) & (inner <= 1 - last)]])
-        lower, weights = _nodes(edges)
-        upper, more = _nodes(last * halves)
+        (lower,), (weights,) = panels(edges[None], *RULE)
+        (upper,), (more,) = panels(last * halves[None], *RULE)
         z = np.concatenate([self.standard.standard_quantile(lower), -self.standard.standard_quantile(upper)])
         levels = np.concatenate([self.recalibrator(lower), 1 - self.recalibrator.slopes[-1] * upper])
         return z, levels, np.concatenate([weights * slope(lower), more * self.recalibrator.slopes[-1]])
@@ -163,12 +164,6 @@ class StandardForm:
         return np.asarray(distance - self._half_distance)
 
 
-def _nodes(edges: Values) -> tuple[Values, Values]:
-    """Return the nodes of the pieces between edges, and their weights."""
-    widths = np.diff(edges)[:, None]
-    return (edges[:-1, None] + widths * (1 + NODES) / 2).ravel(), (widths * WEIGHTS / 2).ravel()
-
-
 @dataclass(frozen=True, eq=False)
 class _Recalibrated:
     """Rows of a base family with one map of probabilities each."""
@@ -205,9 +200,11 @@ class _Recalibrated:
         """Return a function of each map, the distributions that it recalibrates and their rows, (n, …)."""
         used = np.unique(self.which)
         if len(used) == 1:
-            return of(self.maps[used[0]], self.base, np.arange(len(self)))
+            return of(self.maps[used[0]], self.base, np.arange(len(self.which)))
         groups = [(place, np.flatnonzero(self.which == place)) for place in used]
-        return assemble(len(self), ((rows, of(self.maps[place], self.base.take(rows), rows)) for place, rows in groups))
+        return assemble(
+            len(self.which), ((rows, of(self.maps[place], self.base.take(rows), rows)) for place, rows in groups)
+        )
 
     def quantile(self, p: float) -> Values:
         return self.by_map(lambda recalibrator, base, _: base.quantile(float(recalibrator.inverse(p))))

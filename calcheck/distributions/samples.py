@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calcheck.core.validation import require_moderate
-from calcheck.distributions.base import METHOD, REPEATED, Predictive
+from calcheck.distributions.base import METHOD, REPEATED, Predictive, attributes
 from calcheck.distributions.row_random import Random, RowRandom, Words
 from calcheck.distributions.special import describe_parameters, monomials, rbf
 from calcheck.errors import DataError, OptionError
@@ -18,7 +17,6 @@ from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Places = NDArray[np.integer[Any]]
 
-PROPERTY: Any = property
 ROUNDING = 1e-9  # Tolerance for rounding of a number of draws
 PLAIN_AXES = 2  # Number of axes for one target column: rows and draws
 
@@ -395,15 +393,8 @@ class LazyPredictive(Predictive):
     def __len__(self) -> int:
         return self.count
 
-    targets, n_draws, quantile_levels, shape_is_known, caveat, kernel_error, display_name = map(
-        PROPERTY,
-        map(
-            attrgetter,
-            (
-                *("first.targets", "first.n_draws", "first.quantile_levels", "first.shape_is_known"),
-                *("first.caveat", "first.kernel_error", "first.display_name"),
-            ),
-        ),
+    targets, n_draws, quantile_levels, shape_is_known, caveat, kernel_error, display_name = attributes(
+        "first", "targets", "n_draws", "quantile_levels", "shape_is_known", "caveat", "kernel_error", "display_name"
     )
     mean, std, median, quantile, central_mass, mixed_moments, kernel_mean, kernel_norm = map(
         partial(METHOD, _join_arrays),

@@ -236,11 +236,11 @@ def format_plain(number: float) -> str:
     return f"{number:,.0f}" if MIN_FULL <= abs(number) < MAX_FULL else f"{number:.3g}"
 
 
-def panels(edges: Values) -> tuple[Values, Values]:
-    """Return the nodes between edges (n, e), and their weights, (n, 12 (e - 1)) each."""
+def panels(edges: Values, nodes: Values = NODES, weights: Values = WEIGHTS) -> tuple[Values, Values]:
+    """Return the nodes between edges (n, e), and their weights, (n, k (e - 1)) each, given those of [-1, 1]."""
     widths = np.diff(edges, axis=1)[:, :, None]
-    nodes = edges[:, :-1, None] + widths * (1 + NODES) / 2
-    return nodes.reshape(len(edges), -1), (widths * WEIGHTS / 2).reshape(len(edges), -1)
+    inside = edges[:, :-1, None] + widths * (1 + nodes) / 2
+    return inside.reshape(len(edges), -1), (widths * weights / 2).reshape(len(edges), -1)
 
 
 def columns(of: Callable[[Values], Values], values: Values) -> Values:

@@ -14,7 +14,7 @@ from calcheck.errors import DataError, FileError, listed_columns, named_some
 from calcheck.io.arrow_columns import is_scalar, is_text, key_text, pc, to_floats, to_matrix
 from calcheck.io.column_names import TARGETS, ColumnOptions
 from calcheck.io.column_roles import Roles
-from calcheck.io.files import SUFFIXES, AnyFile, is_uri, kind_of, resolve, suffix_of
+from calcheck.io.files import SUFFIXES, AnyFile, file_named, is_uri, kind_of, resolve, suffix_of
 from calcheck.io.filters import TableLayout
 from calcheck.io.tables import Table, open_table, read_batches
 from calcheck.typing import Floats, Indices
@@ -222,11 +222,9 @@ def _read(
     if not batches:
         raise FileError(f"{file.name} has no rows" + (f" whose {output} is {kind}" if output else ""))
     remedy = "Name all key columns with --join-on" if len(pairs) != 1 else "Keep one row per key, or name other keys"
-    try:
+    with file_named(file.name):
         values = concat_columns([reader(batch[column], column) for batch in batches], column)
         key_index = KeyIndex.from_table(file.name, pairs, pa.concat_tables(batches), remedy) if pairs else None
-    except DataError as error:
-        raise FileError(f"{file.name}: {error}") from error
     return JoinedColumn(file, column, values, key_index)
 
 
