@@ -243,13 +243,11 @@ class Counts(Predictive):
         return list(self._cumulated())
 
     def cdf_limits(self, y: Values) -> tuple[Values, Values]:
-        narrow, wide, few, many = self._widths
-        left, right = np.empty(len(self)), np.empty(len(self))
-        if len(wide):
-            right[wide] = many.cdf(y[wide])
-            left[wide] = np.maximum(right[wide] - np.exp(many.log_prob(y[wide])), 0)
-        if len(narrow):
-            left[narrow], right[narrow] = map(few._summed_below, (np.ceil(y[narrow]) - 1, y[narrow]))  # noqa: SLF001
+        right = self.cdf(y)
+        left = self._each(
+            lambda few, rows: few._summed_below(np.ceil(y[rows]) - 1),  # noqa: SLF001
+            lambda many, rows: np.maximum(right[rows] - np.exp(many.log_prob(y[rows])), 0),
+        )
         return left, right
 
     def log_prob(self, y: Values) -> Values:

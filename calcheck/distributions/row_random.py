@@ -141,16 +141,14 @@ class RowRandom:
         self._calls += 1
         return np.empty((size[1] if isinstance(size, tuple) else 1, len(self._keys))), self._calls
 
-    def _numbers(self, rows: slice, replicate: int, call: int) -> _Numbers:
-        return _Numbers(self._keys[rows], STEPS[0] * (replicate + 1) + STEPS[1] * call)
-
     def _draw_batches(self, size: Size, draw: Callable[..., Values], *parameters: Values) -> Values:
         """Return the numbers that ``draw`` returns for batches of rows; parameters are (n, 1) or (n, size)."""
         result, call = self._begin(size)
         arrays = [np.broadcast_to(values, result.T.shape) for values in parameters]
         for line, values in enumerate(result):
+            offset = STEPS[0] * (self._first + line + 1) + STEPS[1] * call
             for rows in _parts(len(self._keys)):
-                numbers = self._numbers(rows, self._first + line, call)
+                numbers = _Numbers(self._keys[rows], offset)
                 values[rows] = draw(numbers, *(array[rows, line] for array in arrays))
         return _reshape(result, size)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calcheck.core.validation import require_moderate
-from calcheck.distributions.base import METHOD, REPEATED, Predictive, attributes
+from calcheck.distributions.base import METHOD, REPEATED, Predictive, attributes, forwarded
 from calcheck.distributions.row_random import Random, RowRandom, Words
 from calcheck.distributions.special import describe_parameters, monomials, rbf
 from calcheck.errors import DataError, OptionError
@@ -245,11 +245,6 @@ class PooledDraws:
         return sums, sums.sum(axis=1) / 2
 
 
-def _load_and_call(samples: "ExchangedSamples", name: str, *given: Any) -> Any:
-    """Return what a method of the draws themselves returns."""
-    return getattr(samples.load(), name)(*given)
-
-
 @dataclass(frozen=True, eq=False)
 class ExchangedSamples(Predictive):
     """The remaining m draws of each row after an exchange of its target, at a cost that mostly does not depend on m."""
@@ -258,12 +253,11 @@ class ExchangedSamples(Predictive):
     pooled: PooledDraws  # The m + 1 values of each row
     swapped_draws: Places  # (n,), index of the new target: 0 for the original target, j for draw j - 1
 
-    hashes, describe, interval_mass_error, quantile, sample, mixed_moments, kernel_mean, kernel_norm = map(
-        partial(METHOD, _load_and_call),
-        (
-            *("hashes", "describe", "interval_mass_error", "quantile"),
-            *("sample", "mixed_moments", "kernel_mean", "kernel_norm"),
-        ),
+    hashes, describe, interval_mass_error, quantile = forwarded(
+        "loaded", "hashes", "describe", "interval_mass_error", "quantile"
+    )
+    sample, mixed_moments, kernel_mean, kernel_norm = forwarded(
+        "loaded", "sample", "mixed_moments", "kernel_mean", "kernel_norm"
     )
 
     def __len__(self) -> int:
@@ -300,9 +294,13 @@ class ExchangedSamples(Predictive):
         """Mean of all values minus the mean of the draws, (n,)."""
         return self._at(self.pooled.centered[1]) / self.n_draws
 
-    def load(self) -> Samples:
-        """Return the same distributions as :class:`Samples`."""
+    @property
+    def loaded(self) -> Samples:
+        """The same distributions as :class:`Samples`."""
         return self.pooled.samples.exchange(self.pooled.y, self.swapped_draws)[1]
+
+    def load(self) -> Samples:
+        return self.loaded
 
     def take(self, rows: Indices | slice) -> Samples:  # type: ignore[override]
         return self.load().take(rows)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from functools import cache
+from itertools import repeat, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -435,14 +436,9 @@ def prefetch(items: Iterable[ItemT]) -> Iterator[ItemT]:
     >>> list(prefetch(number**2 for number in [1, 2, 3]))
     [1, 4, 9]
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     remaining, end = iter(items), object()
-    with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(next, remaining, end)
-        while (item := following.result()) is not end:
-            following = pool.submit(next, remaining, end)
-            yield item  # type: ignore[misc]
+    ahead = map_ahead(lambda _: next(remaining, end), repeat(None))
+    return takewhile(lambda item: item is not end, ahead)  # type: ignore[arg-type]
 
 
 @contextmanager
