@@ -187,8 +187,6 @@ def columns_by_option(role: Distributions | None) -> dict[str, tuple[str, ...]]:
         case IntervalsRole(lower=lower, upper=upper, point=point):
             found = {"mean": () if point is None else (point,)}
             found |= {"intervals": lower} if role.packed else {"lower": lower, "upper": upper}
-        case None:
-            pass
     return found
 
 
@@ -246,8 +244,6 @@ class Roles:
             case IntervalsRole(lower, upper, levels, point):
                 described |= {"point": point} if point else {}
                 described |= {"lower": list_names(lower), "upper": list_names(upper), "levels": _listed(levels)}
-            case None:
-                pass
         described |= {} if self.observed is None else self.observed.arguments()
         if self.x:
             described["x"] = list_names(self.x)
@@ -277,8 +273,6 @@ class Roles:
             case SamplesRole(columns):
                 patterns = [pattern_of(group, names) for group in columns]
                 arguments += ["--samples", ",".join(filter(None, patterns))] if None not in patterns else []
-            case None:
-                pass
         observed = {} if self.observed is None else self.observed.arguments()
         arguments += [word for name, given in observed.items() for word in (f"--{name}", given)]
         listed = ",".join(self.x)
@@ -348,8 +342,6 @@ def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
             if len(set(counts)) > 1:
                 raise DataError(f"targets have different numbers of samples: {', '.join(map(str, counts))}")
             arrays["samples"] = draws[0] if len(draws) == 1 else np.stack(draws, axis=2)
-        case None:
-            pass
     observed = () if roles.observed is None else roles.observed.columns
     arrays |= {name: to_floats(table[name], name) for name in observed}
     return {**arrays, "x": _inputs(table, roles)} if roles.x else arrays
@@ -375,8 +367,6 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
             predictive = Intervals(np.array(levels), arrays["lower"], arrays["upper"], arrays.get("point"))
         case SamplesRole():
             predictive = Samples(np.asarray(arrays["samples"], dtype=np.float64))
-        case None:
-            pass
     return predictive, raised
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -111,9 +111,7 @@ def score_rows(rows: Predictions, score: Score) -> Values:
 
 def score_levels(rows: Predictions, stated: Quantiles) -> Values:
     """Return the mean pinball loss of the stated levels, (n,); levels that a correction lost are unchanged."""
-    predictive = rows.distributions().load()
-    if not isinstance(predictive, Quantiles):
-        raise TypeError(type(predictive))
+    predictive = cast("Quantiles", rows.distributions().load())
     values = stated.values.copy()
     values[:, np.isin(stated.levels, predictive.levels)] = predictive.values
     away = rows.targets().reshape(len(rows), 1) - values
