@@ -730,15 +730,21 @@ def openings(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["zms", "evaluate", "report"])
+@pytest.mark.parametrize(
+    "command", ["zms", "evaluate", "report", "check --inputs a", "report --inputs a", "compare --inputs a"]
+)
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_file_is_opened_and_parsed_once(calcheck, tmp_path, openings, ending, command):
-    path = write(tmp_path / f"preds.{ending}", {name: PARTS[name] for name in ("id", "y", "mean", "std")})
+    parts = {"a": PARTS["mean"] ** 2, **{name: PARTS[name] for name in ("id", "y", "mean", "std")}}
+    path = write(tmp_path / f"preds.{ending}", parts)
+    other = write(tmp_path / f"other.{ending}", parts | {"std": 2 * parts["std"]})
     openings.clear()
-    page = ["-o", tmp_path / "page.html"] if command == "report" else []
-    assert calcheck(command, path, *page, "--replicates", 19, "--resamples", 100).code == 0
-    assert openings.count(str(path)) == 1
-    assert openings.count("csv") == (ending == "csv")
+    name, *options = command.split()
+    files = [path, other] if name == "compare" else [path]
+    page = ["-o", tmp_path / "page.html"] if name == "report" else []
+    assert calcheck(name, *files, *page, *options, "--replicates", 19, "--resamples", 100).code == 0
+    assert [openings.count(str(file)) for file in files] == [1] * len(files)
+    assert openings.count("csv") == len(files) * (ending == "csv")
 
 
 @pytest.mark.parametrize(("text", "parses"), [("1", 1), ("01", 2)])
