@@ -265,12 +265,13 @@ def keyword_messages() -> Iterator[None]:
 
 
 def with_keywords(text: str) -> str:
-    """Return a text with the keywords of options in place of their flags.
+    """Return a text with the keywords of options in place of their flags; a command of no file is one to pass them.
 
     >>> with_keywords("Pass --nan-policy omit, --std COLUMN, --level 0.9 or another --lambda")
     "Pass nan_policy='omit', std='COLUMN', level=0.9 or another lambda_"
     """
-    return FLAG.sub(_keyword, COMMAND.sub("", text.replace("--format csv", "--format")))
+    text = text.replace("--format csv", "--format").replace("calcheck '' --", "pass --")
+    return FLAG.sub(_keyword, COMMAND.sub("", text))
 
 
 def _keyword(flag: re.Match[str]) -> str:

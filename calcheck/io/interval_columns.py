@@ -134,7 +134,7 @@ def possible_limits(columns: ColumnIndex, name: str) -> str:
     for (low, high), lower in product(OPPOSITES, columns.free):
         upper = re.sub(rf"(?<![a-z]){low}(?![a-z])", high, lower)
         if upper != lower and upper in columns.free:
-            command = f"calcheck {shlex.quote(name)}" if name else "pass"
+            command = f"calcheck {shlex.quote(name)}"
             found = f"columns {lower!r} and {upper!r} may be limits of predictions, or of means alone"
             return f"{found}: if of 90 % of the targets, {command} --lower {lower!r} --upper {upper!r} --level 0.9"
     return ""

@@ -50,8 +50,8 @@ class ColumnIndex:
 
     @cached_property
     def free(self) -> list[str]:
-        """Names of columns that may be assigned a role automatically: all but keys."""
-        return [name for name in self.names if name not in self.keys]
+        """Names of columns that may be assigned a role automatically: all but keys and an index without a name."""
+        return [name for name in self.names if name and name not in self.keys]
 
     def one_of(self, role: str, known: Sequence[str]) -> str | None:
         """Return the column with a known name, None if there is none."""
@@ -156,10 +156,11 @@ def ambiguous_scale(unclear: list[str]) -> str:
     return f"{shown} may be a variance or a standard deviation: {remedy}"
 
 
+LEVEL_OF = r"(?:q|ql|quant|quantile|tau|pred|prediction|forecast)(?:[_-]?|= |\.\.)"  # R: "tau= 0.05", or tau..0.05
 QUANTILE_NAMES = {
     "skpro": r"\((?P<quote>['\"])(?P<of>.*)(?P=quote), '?(?P<level>0?\.[0-9]+)'?(?:, '(?P<side>lower|upper)')?\)",
     "Nixtla": r"(?P<of>.+)-(?:(?P<side>lo|hi)-(?P<percent>[0-9]+(?:\.[0-9]+)?)|median)",
-    "Darts": r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile|pred|prediction|forecast)[_-]?(?P<level>0?\.[0-9]+)",
+    "Darts": rf"(?:(?P<of>.+)[_-])?{LEVEL_OF}(?P<level>0?\.[0-9]+)",
     "AutoGluon": r"(?P<level>0?\.[0-9]+)",
 }
 """Quantile columns by tool, in search order: model or target, level or, with a side, coverage; 0.5 without numbers."""

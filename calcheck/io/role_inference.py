@@ -75,8 +75,9 @@ def only_increases(values: AnyArray) -> bool:
 EMBEDDING = r"emb_\d+"
 INPUTS = r"input_\d+"
 UNCLEAR_PAIRS = {
-    ("0", "1"): "may be means and standard deviations, variances, or logs of either. Pass --mean 0 with --std 1,"
-    " --var 1, --log-std 1 or --log-var 1: CatBoost writes variances, as in calcheck {file} --mean 0 --var 1",
+    ("0", "1"): "may be means and standard deviations, variances, logs of either, or limits. Pass --mean 0 with"
+    " --std 1, --var 1, --log-std 1 or --log-var 1. crepes writes limits: calcheck {file} --lower 0 --upper 1 --level"
+    " 0.9; CatBoost variances: calcheck {file} --mean 0 --var 1",
     ("loc", "scale"): "have a different meaning in each family. Pass --dist (--dist gaussian, …): NGBoost writes them"
     " for its default, the normal distribution, as in calcheck {file} --dist gaussian",
     ("knowledge_uncertainty", "data_uncertainty"): "are variances of CatBoost, whose sum is that of targets: add a"
@@ -84,6 +85,7 @@ UNCLEAR_PAIRS = {
 }  # Ambiguous pairs of columns, with the message about them
 RATES = ("mu", "rate", "lam", "lambda")
 STANDARD_ERRORS = ("se.fit", "se", "mean_se", "variance.estimates", "Est.Error", "std.error", "stderr")
+RESIDUAL_STD = "residual.scale"  # As ``predict(se.fit = TRUE)`` of R writes it
 KEYS = {  # Columns that identify rows, by tool
     "Nixtla": ("unique_id", "ds", "cutoff"),
     "AutoGluon": ("item_id", "timestamp", "target_name"),
@@ -387,11 +389,17 @@ def missing_predictions(
     if not errors:
         limits = "" if stated else interval_columns.possible_limits(columns, file)
         return special or limits or _unrecognized(columns, options, file)
-    name = errors[0]
+    return _of_mean_alone(errors[0], columns, file)
+
+
+def _of_mean_alone(name: str, columns: ColumnIndex, file: str) -> str:
+    """Return the message that a standard error may lack the noise of the targets, and how to add it."""
+    command = f"calcheck {quote(file)} --{'var' if name.startswith('var') else 'std'} {name!r}"
+    linear, other = (repr(RESIDUAL_STD), "that of a linear model"), ("STD", "with standard deviation STD")
+    noise, described = linear if RESIDUAL_STD in columns.free else other
     return (
         f"{name!r} may be the uncertainty of the mean alone, without the noise of the targets: if it is that of new"
-        f" targets, pass --{'var' if name.startswith('var') else 'std'} {name}, else another column (columns:"
-        f" {columns.listed_names()})"
+        f" targets, {command}; else with the noise, {described}, {command} --target-std {noise}"
     )
 
 
@@ -430,8 +438,12 @@ def _unclear_names(columns: ColumnIndex, file: str) -> str:
     """Return the message about columns whose names have several meanings; empty if there are none."""
     numbered = [name for name in columns.free if name.isdecimal()]
     if {"0", "1", "2"} <= set(numbered):
-        found = f"columns '0' … {numbered[-1]!r} may be draws or quantiles: if draws"
-        return f"{found}, calcheck {quote(file)} --samples '[0-9]*'; else name them by their levels, as q_0.05"
+        last = numbered[-1]
+        return (
+            f"columns '0' … {last!r} may be draws or quantiles: if draws, calcheck {quote(file)} --samples '[0-9]*'; if"
+            f" '0' and {last!r} are quantiles at 0.05 and 0.95, calcheck {quote(file)} --lower 0 --upper {last} --level"
+            " 0.9, or name all by their levels, as q_0.05"
+        )
     for pair, meaning in UNCLEAR_PAIRS.items():
         if set(pair) <= set(columns.free):
             return f"columns {pair[0]!r} and {pair[1]!r} {meaning.format(file=quote(file))}"

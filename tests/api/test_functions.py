@@ -380,6 +380,7 @@ def test_messages_name_keywords_in_python():
         "Pass level=0.9, samples='s*', param='scale=s', min_std=X, by='COLUMN'. More: to_frame(), to_frame()"
     )
     assert with_keywords("columns a--b and --") == "columns a--b and --"
+    assert with_keywords("if of 90 %, calcheck '' --lower 0 --level 0.9") == "if of 90 %, pass lower=0 level=0.9"
     skipped = calcheck.evaluate({"y": [1.0, 2.0], "mean": [1.0, 2.0], "std": [1.0, 1.0]}, ["zms", "cce"], **BARE)
     with pytest.raises(OptionError, match=r"cce was skipped: needs inputs to condition on \(embedding or inputs\)"):
         skipped.rows("cce")

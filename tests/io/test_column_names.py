@@ -422,6 +422,7 @@ def test_means_and_standard_deviations_are_found_by_other_names(tmp_path, names)
         (("sales", "p10", "p90"), "--target 'sales'"),
         (("y", "model_output", "std"), "--mean 'model_output'"),
         (("load", "output", "sigma_1"), None),  # no word says which of two is the target
+        (("", "('y', 'mu')", "('y', 'sigma')"), None),  # the first is an index
     ],
     ids=str,
 )
@@ -504,11 +505,11 @@ def test_the_level_that_a_tool_writes_by_default_is_used_with_a_note(tmp_path, n
     assert_array_equal(read(path, level=(0.5,)).predictions().predictive.interval_levels, [0.5])
 
 
-@pytest.mark.parametrize(("name", "option"), [("se.fit", "--std se.fit"), ("variance.estimates", "--var variance")])
+@pytest.mark.parametrize(("name", "option"), [("se.fit", "--std"), ("variance.estimates", "--var")])
 def test_standard_errors_of_means_are_not_taken_for_standard_deviations(tmp_path, name, option):
     message = refused(file(tmp_path, Y | {"fit": [0.0, 1.0], name: [1.0, 2.0]}))
     assert f"'{name}' may be the uncertainty of the mean alone" in message
-    assert f"if it is that of new targets, pass {option}" in message
+    assert f"preds.parquet {option} '{name}'; else with the noise, with standard deviation STD" in message
 
 
 def test_excel_files_are_read(tmp_path):
