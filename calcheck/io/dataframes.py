@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LIBRARY_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError)
 Columns = dict[str, pa.Array | pa.ChunkedArray]
+ROWS = "(rows)"  # Axis of all rows of a Dataset that has several
 
 
 def is_frame(values: Any) -> TypeGuard[DataFrame]:
@@ -32,6 +33,12 @@ def is_series(values: Any) -> TypeGuard[Series[Any] | Index[Any]]:
     """Return whether a value is a pandas Series or Index, without an import of pandas."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(values, (pandas.Series, pandas.Index))
+
+
+def is_xarray(values: Any) -> bool:
+    """Return whether a value is a Dataset of xarray, without an import of xarray."""
+    xarray = sys.modules.get("xarray")
+    return xarray is not None and isinstance(values, xarray.Dataset)
 
 
 def column_name(label: Any) -> str:
@@ -219,13 +226,20 @@ class TableInMemory:
 
 def is_table(data: Any) -> bool:
     """Return whether a value holds columns: a DataFrame, a mapping, or a table with Arrow's interface."""
-    return is_frame(data) or isinstance(data, dict) or (hasattr(data, "__arrow_c_stream__") and not is_series(data))
+    return (
+        is_frame(data)
+        or isinstance(data, dict)
+        or is_xarray(data)
+        or (hasattr(data, "__arrow_c_stream__") and not is_series(data))
+    )
 
 
 def _table_of(data: Any) -> TableInMemory:
     if is_frame(data):
         return _frame_table(data)
     name = type(data).__name__
+    if is_xarray(data):
+        data = _dataset_columns(data)
     if not isinstance(data, dict):
         try:  # tables of pyarrow, polars, duckdb, …
             table = pa.table(data)
@@ -238,6 +252,20 @@ def _table_of(data: Any) -> TableInMemory:
     require_different(names, name)
     columns, notes = _arrow_columns(dict(zip(names, data.values(), strict=True)))
     return TableInMemory(name, columns, index=_index_of(data), notes=notes)
+
+
+def _dataset_columns(data: Any) -> dict[str, Any]:
+    """Return the variables of a Dataset with rows along the axes that all of them have, and the coordinates of rows."""
+    axes = [str(axis) for axis in data.sizes if all(axis in variable.dims for variable in data.data_vars.values())]
+    if not axes:
+        names = ", ".join(f"{name} {variable.dims}" for name, variable in data.data_vars.items())
+        raise DataError(
+            f"the variables of the Dataset have no dimension in common, which would be that of rows: {names}"
+        )
+    row, flat = (axes[0], data) if len(axes) == 1 else (ROWS, data.stack({ROWS: axes}))  # noqa: PD013 - of xarray
+    coordinates = {name: values for name, values in flat.coords.items() if values.dims == (row,) and name != ROWS}
+    columns = {**coordinates, **flat.data_vars}
+    return {str(name): values.transpose(row, ...).to_numpy() for name, values in columns.items()}
 
 
 def _arrow_columns(arrays: Mapping[str, Any], rows: int | None = None) -> tuple[Columns, tuple[str, ...]]:

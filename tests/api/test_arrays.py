@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
 import calcheck
-from calcheck.errors import FileError, OptionError
+from calcheck.errors import DataError, FileError, OptionError
 
 QUICK = {"replicates": 39, "resamples": 0}
 RNG = np.random.default_rng(0)
@@ -172,6 +173,24 @@ def test_arrays_and_tables_of_libraries_go_in(library):
     if library in ("pandas", "polars"):
         table = module.DataFrame({"y": Y, "mean": MEAN, "std": STD})
         assert numbers(calcheck.evaluate(table, ["zms"], **QUICK))["zms"] == pytest.approx(expected["zms"])
+
+
+def test_a_dataset_of_xarray_is_a_table_with_rows_along_the_axes_that_all_variables_have():
+    xarray = pytest.importorskip("xarray")
+    time, site = np.arange(5), np.arange(4)
+    y, draws = np.arange(20.0).reshape(5, 4), np.random.default_rng(0).normal(size=(7, 5, 4))
+    axes = ("time", "site")
+    grid = xarray.Dataset({"y": (axes, y), "samples": (("draw", *axes), draws)}, {"time": time, "site": site})
+    rows = calcheck.read(grid).predictions()
+    assert_array_equal(rows.y, y.ravel())
+    assert_array_equal(rows.predictive.draws, draws.reshape(7, 20).T)
+    assert_array_equal(calcheck.read(grid, inputs="time,site").predictions().x[:6], np.argwhere(y >= 0)[:6])
+    one = xarray.Dataset({name: ("row", values) for name, values in (("y", Y), ("mean", MEAN), ("std", STD))})
+    assert_array_equal(calcheck.read(one).predictions().predictive.std(), STD)
+    with pytest.raises(
+        DataError, match=r"no dimension in common, which would be that of rows: y \('a',\), mean \('b',"
+    ):
+        calcheck.read(xarray.Dataset({"y": ("a", [1.0]), "mean": ("b", [1.0])}))
 
 
 def test_new_predictions_to_correct_may_lack_the_target_that_is_named():
