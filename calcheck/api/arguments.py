@@ -135,7 +135,9 @@ def listed_name(parameter: str, name: str | None) -> list[str]:
 
 
 def listed(value: Any) -> list[Any]:
-    """Return the items of a list or another iterable, or a single value as a list."""
+    """Return the items of a list or another iterable, or a single value as a list; none for None."""
+    if value is None:
+        return []
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 

@@ -218,6 +218,8 @@ def report(
     >>> page.html[:15], list(page.reports)
     ('<!DOCTYPE html>', ['examples/diabetes.parquet'])
     """
+    if always := {"pictures", "pointwise"} & options.keys():
+        raise OptionError(f"report has no argument {min(always)!r}: a page holds the pictures and the results of rows")
     models = data if isinstance(data, Mapping) and arguments.are_models(data) else {"": data}
     found = {str(name): evaluate(each, metrics, pictures=True, **options) for name, each in models.items()}
     shown = [each.model(plot_by, name) for name, each in found.items()]

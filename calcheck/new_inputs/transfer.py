@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calcheck.conclusion.answer import LOCAL, Estimate, bias_text, decide, is_inside, size_text
-from calcheck.core.lazy_inputs import Inputs, take
+from calcheck.core.lazy_inputs import Inputs, same_inputs, take
 from calcheck.core.text import p_text
 from calcheck.dependence.clusters import find_clusters
-from calcheck.errors import CalcheckError, DataError
+from calcheck.errors import CalcheckError, DataError, OptionError
 from calcheck.execution.run import RandomStream, RowDependence, Run, one_blas_thread, replicate_seed
 from calcheck.inference.p_values_and_verdicts import holm
 from calcheck.kernels.bandwidths import Scaling
@@ -174,7 +174,7 @@ def locate(
     rows: Predictions, new: Predictions, *, run: Run, names: Sequence[str] = (), labelled: Predictions | None = None
 ) -> Placement:
     """Return where new rows are; see :func:`transfer`."""
-    _check(rows, new)
+    _check(rows, new, labelled)
     scaling = scale_inputs(rows)
     tested = rows if labelled is None else _joined(rows, labelled)
     near = Neighborhood.from_rows(tested, scaling, replicate_seed(run))
@@ -244,14 +244,21 @@ def transfer_located(
     return Transferred(conclusion, columns, beyond.tested, partial(_ratio, ratio, rows.lazy_inputs(), scaling))
 
 
-def _check(rows: Predictions, new: Predictions) -> None:
+def _check(rows: Predictions, new: Predictions, labelled: Predictions | None) -> None:
     if len(rows) < FEWEST:
         raise DataError(f"{len(rows):,} tested rows are too few to say anything about new inputs: {FEWEST} are needed")
     if rows.distributions().n_draws == 1:
         raise DataError("one draw per row states no uncertainty, so nothing can be foretold for new inputs (--on)")
     if rows.width != new.width:
         inputs = f"{new.width:,} input{'s' * (new.width != 1)}"
-        raise DataError(f"the new rows have {inputs}, the tested ones {rows.width:,}: both must be the same")
+        raise OptionError(f"the new rows (--on) have {inputs}, the tested ones {rows.width:,}: both must be the same")
+    if labelled is not None and _are_same(rows, labelled):
+        raise OptionError("the new rows (--on) are the tested rows: all inputs and targets are equal. Pass other rows")
+
+
+def _are_same(rows: Predictions, labelled: Predictions) -> bool:
+    x, other = rows.lazy_inputs(), labelled.lazy_inputs()
+    return np.array_equal(rows.targets(), labelled.targets()) and same_inputs(x, other)
 
 
 def _joined(rows: Predictions, labelled: Predictions) -> Predictions:

@@ -747,6 +747,15 @@ def test_python_refuses_pictures_along_three_columns(frame):
         calcheck.evaluate(frame, ["zms"], pictures=True, plot_by=["mean", "y", "std"], **BARE)
 
 
+def test_none_names_no_column_and_no_rule(frame):
+    assert calcheck.check(frame, ["zms"], plot_by=None, fail_on=None, **BARE).gates[0].rule == "answer == 'no'"
+
+
+def test_a_page_has_all_pictures_and_rows(frame):
+    with pytest.raises(calcheck.OptionError, match=r"^report has no argument 'pictures': a page holds the pictures"):
+        calcheck.report(frame, ["zms"], pictures=False, **BARE)
+
+
 def test_rows_keep_the_time_zone_of_a_column(frame):
     """Midnight in Paris is 23:00 of the day before in UTC."""
     times = pd.date_range("2026-01-01", periods=len(frame), tz="Europe/Paris")

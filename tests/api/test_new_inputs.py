@@ -43,6 +43,10 @@ def test_what_contradicts_new_inputs_is_refused_by_its_keyword(frame):
     for function in (calcheck.evaluate, calcheck.recalibrate):
         with pytest.raises(OptionError, match=r"^on is the data of the tested rows\. Pass other rows"):
             function(frame, inputs=["a", "b"], on=frame)
+    with pytest.raises(OptionError, match=r"^the new rows \(on\) are the tested rows: all inputs and targets are"):
+        calcheck.evaluate(frame, inputs=["a", "b"], on=frame.copy(), **FEW)
+    with pytest.raises(OptionError, match=r"^the new rows \(on\) have 3 inputs, the tested ones 2: both must be"):
+        calcheck.evaluate(frame, "zms", inputs=["a", "b"], on=np.zeros((9, 3)), **FEW)
     with pytest.raises(FileError, match=r"^on: there is no column 'b' for the inputs"):
         calcheck.evaluate(frame, "zms", inputs=["a", "b"], on=frame[["a"]], **FEW)
 
@@ -55,7 +59,7 @@ def test_the_files_of_new_inputs_are_not_those_of_rows_in_memory(frame, tmp_path
 
 
 def test_the_check_in_python_has_a_gate_for_new_inputs(frame):
-    result = calcheck.check(frame, "zms", inputs=["a", "b"], on=frame.copy(), **FEW)
+    result = calcheck.check(frame, "zms", inputs=["a", "b"], on=frame[1:], **FEW)
     assert [gate.rule for gate in result.gates] == ["answer == 'no'", "on.answer == 'no'"]
 
 
