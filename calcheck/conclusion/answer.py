@@ -357,7 +357,7 @@ def bias_text(found: Estimate) -> str:
         return f"targets are {between} the predictions on average"
     side, sign = ("above", 1) if found.value > 0 else ("below", -1)
     low, high = sorted((sign * found.low, sign * found.high))
-    size = f"{abs(found.value):.2g} ({low:.2g}–{high:.2g})"
+    size = _with_limits(f"{abs(found.value):.2g}", f"{low:.2g}", f"{high:.2g}")
     return f"targets are {size} predicted standard deviations {side} the predictions on average"
 
 
@@ -406,7 +406,16 @@ def _combined(one: float, other: float, correlation: float) -> float:
 
 def _interval(found: Estimate) -> str:
     """Return a factor with its limits."""
-    return f"{_factor(found.value)} ({_factor(found.low)}–{_factor(found.high)})"
+    return _with_limits(*map(_factor, (found.value, found.low, found.high)))
+
+
+def _with_limits(value: str, low: str, high: str) -> str:
+    """Return a number with its limits, unless they have the same digits.
+
+    >>> _with_limits("9", "8.9", "9.1"), _with_limits("9", "9", "9")
+    ('9 (8.9–9.1)', '9')
+    """
+    return value if low == value == high else f"{value} ({low}–{high})"
 
 
 def _factor(value: float) -> str:

@@ -222,10 +222,14 @@ class WidthFactor(LevelOption, OrderedMetric):
         return np.asarray(STEP ** np.arange(-STEPS, STEPS + 1), np.float64)
 
     def limits_of_sums(self, means: Means, rows: float, tail: float) -> tuple[float, float]:
-        """Return the limits by shares of rows up to the factors of a grid, given how many independent rows they are."""
+        """Return the limits by shares of rows up to the factors of a grid, given how many independent rows they are.
+
+        A limit beyond the grid is 0 or infinite.
+        """
         low, high = bootstrap.binomial_shares(rows, self.level_of(None), tail)
-        least = float(self._on_grid(means, low)) if low > 0 else 0.0
-        return least, float(self._on_grid(means, high)) if high < 1 else math.inf
+        first, last = (float(means[f"{UP_TO}{place}"]) for place in (0, 2 * STEPS))
+        least = float(self._on_grid(means, low)) if low > first else 0.0
+        return least, float(self._on_grid(means, high)) if high < last else math.inf
 
     def _on_grid(self, means: Means, share: float | None = None) -> Values:
         """Return the factor by shares of rows up to the factors of a grid, and within it: where one is reached."""

@@ -105,6 +105,17 @@ def test_limits_of_the_fault_are_those_of_one_row_a_time():
     assert (hourly[2] - hourly[0]) / (found[2] - found[0]) > 0.8 * many.std() / z.std()
 
 
+def test_a_factor_beyond_the_grid_has_no_upper_limit_and_limits_with_equal_digits_are_not_shown():
+    """The largest factor of the grid is 1.1^16 = 4.59; intervals would have to be 8 times as wide."""
+    found = package.monitor(drifted(60, 20, wrong=8.0), "date", replicates=0).conclusion.effects[0]
+    assert (found.low, found.high) == (pytest.approx(1.1**16), None)
+    assert "90 % intervals would have to be 4.59 (4.59–∞) times as wide" in found.text
+    frame = drifted(60, 1)
+    frame["y"] = frame["mean"] + 9.01 * frame["std"]
+    found = package.monitor(frame, "date", replicates=0).conclusion.effects[0]
+    assert "targets are 9 predicted standard deviations above" in found.text
+
+
 def test_a_change_raises_an_alarm_and_the_report_states_its_start_and_direction(monitored, tmp_path):
     file = write(tmp_path / "preds.parquet", forecasts(100, wrong=1.8, since=50))
     report = monitored(file, "--time", "date", "--window", "10D")
