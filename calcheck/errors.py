@@ -67,7 +67,7 @@ ComparisonCode = Literal["biased-estimator", "different-inputs", "values-compare
 SeriesCode = Literal[
     "outside-interval", "not-computed", "tied-uncertainties", "matched-without-targets", "ranking-changes"
 ]
-StudyCode = Literal[ComparisonCode, SeriesCode, "streamed", "outside-range", "sampled-rows"]
+StudyCode = Literal[ComparisonCode, SeriesCode, "streamed", "outside-range", "sampled-rows", "computed-from-targets"]
 Code = Literal[AbsenceCode, BasisCode, IntervalCode, DependenceCode, BinCode, KernelCode, DataCode, StudyCode]
 """Codes of messages. Their texts may change between versions; the codes do not."""
 

@@ -21,6 +21,7 @@ NUMBERS = "iuf"  # Kinds of data types
 OF_TARGETS = re.compile(r"(?i)(?<![a-z])(err(or)?s?|resid(ual)?s?|crps|nll|z[^a-z]?scores?)(?![a-z])|^pit$")
 COPY, COPY_OF_TARGETS = 0.9, 0.99999  # Rank correlations with errors, and with targets, of what is computed from them
 ROUNDING = 1e-9  # Relative difference of errors that differ by rounding only
+RELATED, ENOUGH = 0.5, 10_000  # Rank correlation of a column named for errors; number of rows that tell
 FARTHEST = 1e50  # Maximum z-score in size: sixth powers, of which intervals need sums, do not overflow
 
 
@@ -231,6 +232,25 @@ def is_of_targets(name: str, raw: AnyArray, y: Values, errors: Values) -> bool:
     tried = [(y, COPY_OF_TARGETS)]
     tried += [(errors, COPY), (np.abs(errors), COPY)] if len(np.unique(raw)) > 2 else []  # noqa: PLR2004 - training rows
     return any(abs(_correlation(ranks(raw), ranks(each))) >= least for each, least in tried)
+
+
+def columns_of_targets(columns: Mapping[str, AnyArray], rows: Predictions) -> list[str]:
+    """Return the names of columns that order rows as targets, errors, z-scores or the sizes of these do.
+
+    Columns with a word for errors or scores in their names only need to be related to them.
+    """
+    try:
+        signed = [targets(rows), errors(rows), standardized_errors(rows)]
+    except DataError:  # Distributions without moments
+        signed = [targets(rows)]
+    some = slice(None, None, max(1, len(rows) // ENOUGH))
+    tried = [ranks(each[some]) for each in (*signed, *map(np.abs, signed[1:]))]
+    found = []
+    for name, values in columns.items():
+        if values.dtype.kind in NUMBERS:
+            own, least = ranks(values[some]), RELATED if OF_TARGETS.search(name) else COPY_OF_TARGETS
+            found += [name] if any(abs(_correlation(own, each)) >= least for each in tried) else []
+    return found
 
 
 def _correlation(first: Values, second: Values) -> float:

@@ -34,7 +34,7 @@ class SearchOptions:
 
     columns: tuple[str, ...] | None = option(
         "Columns in which to search regions. Default: those of --inputs, else all columns without a role, mean and std,"
-        " the predicted ones, and embedding, its clusters. Columns that were computed from targets must be left out.",
+        " the predicted ones, and embedding, its clusters, without columns that seem computed from targets.",
         metavar="COLUMNS",
         common=True,
     )

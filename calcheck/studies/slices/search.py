@@ -15,7 +15,7 @@ from calcheck.core import __version__
 from calcheck.core.filter_conditions import Condition
 from calcheck.core.text import p_text
 from calcheck.dependence.clusters import noticed_effect
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, Message, OptionError, named_some
 from calcheck.evaluation import data_warnings, with_intervals
 from calcheck.execution.run import RandomStream, Run, run_settings
 from calcheck.inference.null_distribution import NullSimulator
@@ -31,9 +31,10 @@ from calcheck.regions.partition import EMBEDDING, EmbeddingClusters, cluster_emb
 from calcheck.regions.trees import Node, Trees
 from calcheck.reports import Curve, Report, Result, Skipped, cannot_reject, rejects, results_by_group
 from calcheck.reports.conclusion import Conclusion, Direction, Effect
+from calcheck.statistics.zscores import columns_of_targets
 from calcheck.studies.slices.groups import concluded, fault_effects, group_metrics
 from calcheck.studies.slices.options import SearchOptions
-from calcheck.typing import Indices, Values
+from calcheck.typing import AnyArray, Indices, Values
 
 
 class TreeSearch:
@@ -358,7 +359,28 @@ class SearchedRows:
         )
         self.noticed = noticed_effect(self.rows)  # By what rows seem to depend on each other
         dependent = () if self.noticed is None else (self.noticed.warning("The search for regions"),)
-        self.warnings = (*data_warnings(source, self.rows.predictive), *dependent)
+        self.warnings = (*data_warnings(source, self.rows.predictive), *dependent, *self._left_out())
+
+    @cached_property
+    def _free_columns(self) -> dict[str, AnyArray]:
+        """The columns that are searched if none are named, and those that seem computed from targets."""
+        stated = isinstance(self.source, FileSource) and self.source.options.inputs
+        if self.options.columns is not None or stated:
+            return {}
+        known = self.source.feature_columns() if isinstance(self.source, FileSource) else self.rows.columns
+        return {name: np.asarray(self.rows.columns[name]) for name in known if name in self.rows.columns}
+
+    @cached_property
+    def _of_targets(self) -> list[str]:
+        """The names of the columns that seem computed from targets, which are searched only if they are named."""
+        return columns_of_targets(self._free_columns, self.rows)
+
+    def _left_out(self) -> list[Message]:
+        """Return the warning about columns that are not searched; none if all are."""
+        if not self._of_targets:
+            return []
+        found = f"not searched, as they seem computed from targets: {named_some(self._of_targets)}"
+        return [Message("computed-from-targets", f"{found} (--columns names those to search)")]
 
     def _unknown(self, metric: Metric[Any]) -> str:
         """Return why a metric of the rows is unknown: few quantiles do not state it; empty if it is known."""
@@ -379,9 +401,8 @@ class SearchedRows:
         elif isinstance(self.source, FileSource) and self.source.options.inputs:
             named = self.source.roles.x
         else:
-            known = self.source.feature_columns() if isinstance(self.source, FileSource) else self.rows.columns
-            predicted = partition.predicted_columns(self.rows.distributions())
-            named = tuple(dict.fromkeys([*(name for name in known if name in self.rows.columns), *predicted]))
+            known = [name for name in self._free_columns if name not in self._of_targets]
+            named = tuple(dict.fromkeys([*known, *partition.predicted_columns(self.rows.distributions())]))
         if not named and self.clusters is None:
             raise DataError("there are no columns to search: add columns of inputs to the file")
         if len(named) > MOST_COLUMNS:

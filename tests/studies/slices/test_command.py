@@ -65,6 +65,22 @@ def test_named_inputs_are_the_columns_of_a_search(sliced, preds):
     assert sliced(preds, "--inputs", "sex,age", "--replicates", "39")["settings"]["columns"] == ["sex", "age"]
 
 
+def test_columns_that_are_computed_from_targets_are_searched_only_if_they_are_named(tmp_path):
+    columns = forecasts(wrong=1.6)
+    error = columns["y"] - columns["mean"]
+    computed = {"sq": error**2, "t": error / columns["std"], "doubled": 2 * columns["y"], "crps": 0.5 * np.abs(error)}
+    noise = {"y_err": np.random.default_rng(0).uniform(size=600)}
+    file = write(tmp_path / "preds.parquet", {**columns, **computed, **noise})
+    found = package.slices(file, replicates=39)
+    assert not {*computed} & {*found.settings["columns"]}
+    assert {"age", "y_err"} < {*found.settings["columns"]}
+    (note,) = {each.text for each in found.results[0].warnings if each.code == "computed-from-targets"}
+    assert note.startswith("not searched, as they seem computed from targets: 'sq', 't', 'doubled', 'crps' (--columns")
+    named = package.slices(file, replicates=39, columns=["age", "t"])
+    assert named.settings["columns"] == ["age", "t"]
+    assert "computed-from-targets" not in {each.code for each in named.results[0].warnings}
+
+
 def test_an_overconfident_group_is_named_with_what_would_mend_it(sliced, preds):
     report = sliced(preds, "--by", "sex", "--replicates", "199", "--resamples", "200")
     found = by_group(report, "zms")
