@@ -552,6 +552,10 @@ def _json():
         "",
         *_table(("field", "meaning"), _settings()),
         "",
+        "Those that `calcheck recalibrate` adds:",
+        "",
+        *_table(("field", "meaning"), [_row(f"`settings.{name}`", text) for name, text in OF_CORRECTIONS.items()]),
+        "",
         "## Options of a result",
         "",
         "`results[].options` holds every option of the metric; a metric that is not listed has none.",
@@ -653,6 +657,21 @@ def _type(part):
 
 def _field_table(rows):
     return _table(("field", "type", "meaning"), [_row(f"`{path}`", kind, _cell(text)) for path, kind, text in rows])
+
+
+OF_CORRECTIONS = {
+    "asked": "`--method`, as it was stated.",
+    "columns": "Columns that corrections may depend on.",
+    "method": "The method that was stated or chosen.",
+    "steps": "The correction in words, one text a step.",
+    "folds": "`--folds`: Number of folds.",
+    "score": "`--score`: Score that is compared out of fold.",
+    "searched": "Columns whose groups and regions were searched for corrected rows that are wrong; absent if none.",
+    "left": "Where corrected rows are wrong: `group`, `filter`, `rows`, `direction` and `p_value`; null if nowhere.",
+    "change": "Change of the score by the correction, out of fold: `helps` (yes, no or not-shown), and in percent of"
+    " that of the predictions `percent`, `percent_low` and `percent_high`; absent if they are left as they are.",
+    "effective_rows": "Effective number of tested rows at the inputs of `--on`, if that is given.",
+}  # What reports of corrections hold beside the settings of a run
 
 
 def _settings():

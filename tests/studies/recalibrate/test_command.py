@@ -18,6 +18,7 @@ from calcheck.recalibration.corrections import Local
 from calcheck.recalibration.cross_validation import cross_validate
 from calcheck.recalibration.features import Feature
 from calcheck.recalibration.methods import FitOptions, candidates
+from tests import reference
 from tests.helpers.files import write
 from tests.helpers.schemas import validate
 from tests.helpers.simulations import slow
@@ -78,6 +79,8 @@ def test_a_scale_is_chosen_if_uncertainties_are_too_small(recalibrated, val):
     assert report["settings"]["method"] == "scale"
     assert values(report, "zms", stage="before")[0] > 1.8
     assert_allclose(values(report, "zms", stage="after"), 1, atol=0.05)
+    documented = {*re.findall(r"`settings\.(\w+)`", reference.pages()["reference-json.md"])}
+    assert {"change", *report["settings"]} <= documented
     (difference,) = [each for each in report["results"] if each["slice"] == {"method": "scale", "minus": "none"}]
     assert difference["value"] < 0
     assert difference["p_value"] < 1e-3
