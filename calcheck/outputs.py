@@ -1,7 +1,7 @@
 """Evaluation of several targets, each by itself and how they depend on each other; and of new inputs."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 Sinks = Callable[[str], tuple[Sink | None, PlaceSink | None]]
 TOGETHER = ""  # Name of all targets together
 CORRELATION: Key = ("correlation", None)
+MOST_NAMES = 3  # Most targets that are named in a notice about several
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +178,33 @@ def _combined(request: ReportRequest, joint: Evaluated, parts: Mapping[str, Eval
     settings = joint.report.settings | ({"region_searched": True} if searched else {})
     report = replace(joint.report, settings=settings, skipped=all_skipped([joint.report, *reports.values()]))
     effect, limits = _correlation(request, joint, factor, tuple(parts), p)
-    return combine(report, reports, effect, limits, (request.answer or Answer()).tolerance)
+    found = combine(report, reports, effect, limits, (request.answer or Answer()).tolerance)
+    noticed = list(_looks_observed(reports))
+    if found.conclusion is None or not noticed:
+        return found
+    told = Effect(topic="targets", text="; ".join(noticed))
+    return replace(found, conclusion=replace(found.conclusion, effects=(*found.conclusion.effects, told)))
+
+
+def _looks_observed(reports: Mapping[str, Report]) -> Iterator[str]:
+    """Yield which targets look clipped or rounded, with the option for all of them."""
+    for option, how in {"clip": "clipped", "rounded": "rounded"}.items():
+        pattern, given = re.compile(rf"pass --{option} ([^\s;]+)"), {}
+        for name, report in reports.items():
+            effects = () if report.conclusion is None else report.conclusion.effects
+            given[name] = [value for each in effects if each.topic == "targets" for value in pattern.findall(each.text)]
+        if names := [name for name, values in given.items() if values]:
+            called = f"{len(names)} targets" if len(names) > MOST_NAMES else " and ".join(names)
+            yield f"{called} look{'s' * (len(names) == 1)} {how}: if so, pass --{option} {_for_all(given, option)}"
+
+
+def _for_all(given: Mapping[str, Sequence[str]], option: str) -> str:
+    """Return the value of an option for all targets, by those of each of them."""
+    if option == "clip":  # which lists both limits of all
+        lists = [value.split(",") for values in given.values() for value in values]
+        return ",".join(next(filter(None, each), "") for each in zip(*lists, strict=True))
+    steps = [values[0] if values else "" for values in given.values()]
+    return steps[0] if len({*steps}) == 1 else ",".join(steps)
 
 
 def _listed_clips(report: Report, name: str, names: Sequence[str]) -> Report:

@@ -503,3 +503,15 @@ def test_targets_of_arrays_are_numbered_and_one_is_chosen_by_its_number():
     report = library.evaluate(**given, metrics=["zms"], replicates=19)
     assert [each.name for each in report.outputs] == ["y_1", "y_2"]
     assert library.evaluate(**given, only="y_2", metrics=["zms"], replicates=19).results == report.outputs[1].results
+
+
+def test_the_options_for_targets_that_look_clipped_or_rounded_are_those_of_all_of_them(calcheck, file):
+    """The first target ends at 1, and the second is rounded to halves."""
+    rows = pd.read_csv(file)
+    rows = rows.assign(y_1=np.minimum(rows["y_1"], 1), y_2=np.floor(rows["y_2"] * 2 + 0.5) / 2)
+    rows.to_csv(file, index=False)
+    shown = " ".join(calcheck("evaluate", file).out.split())
+    assert "targets y_1 looks clipped: if so, pass --clip ,1,,; y_2 looks rounded: if so, pass --rounded ,0.5" in shown
+    assert f"test calcheck evaluate {file} --clip ,1,, --rounded ,0.5 " in shown.replace("\\ ", "")
+    again = calcheck("evaluate", file, "--clip", ",1,,", "--rounded", ",0.5").out
+    assert "looks" not in again

@@ -138,8 +138,9 @@ def _observations(effects: Sequence[Effect]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _output_suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:
-    """Yield the commands about several targets: the first that is wrong, the inputs, and the check."""
+    """Yield the commands about several targets: as observed, the first that is wrong, the inputs, and the check."""
     outputs = () if report.conclusion is None else report.conclusion.outputs
+    yield from _observations(() if report.conclusion is None else report.conclusion.effects)
     yield from (("evaluate", ["--only", each.name]) for each in [each for each in outputs if each.answer == "no"][:1])
     untested = any(each.topic == "inputs" and each.value is None for output in outputs for each in output.effects)
     if any(each.answer == "no" for each in outputs) and report.input.n >= FEWEST_ROWS:
