@@ -252,7 +252,7 @@ class Scan:
                 has_embedding=roles.has_embedding,
                 id=id_,
                 id_name=roles.id or "id",
-                row=None if places[-1] == len(places) - 1 and arrays else places,
+                row=None if arrays and np.array_equal(places, np.arange(len(places))) else places,
                 columns=columns,
                 input_columns=frozenset((*roles.x, *self.options.input_names)),
                 categories=roles.categories,

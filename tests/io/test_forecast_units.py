@@ -170,6 +170,12 @@ def test_steps_keep_the_fields_of_their_record(tmp_path):
     assert joined.explicit()[-1] == "item_id,step"
 
 
+def test_steps_of_one_record_keep_its_row_number(tmp_path):
+    """The second record has two steps, as many as there are records up to it."""
+    source = read(save(tmp_path / "forecasts.jsonl", records()), wanted="any", filter=("item_id=b",))
+    assert_array_equal(source.predictions().row, [1, 1])
+
+
 def test_records_without_samples_are_refused(tmp_path):
     assert "'samples'" in refused(save(tmp_path / "empty.jsonl", records(samples=[[]])), wanted="any")
 
