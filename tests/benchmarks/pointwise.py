@@ -2,11 +2,14 @@
 
     python -m tests.benchmarks.pointwise --sets 50
     python -m tests.benchmarks.pointwise --sets 50 --rows 500 --designs
+    python -m tests.benchmarks.pointwise --sets 1000 --rows 200 --sizes
 
 Inputs in two clusters, or in two halves that touch; the model is right in one, and its spread is off by a factor in the
 other. ``--designs`` prints the share of right inputs among those called, and that of wrong inputs that are called, with
 the standard deviation doubled in a quarter of the rows: beyond 30 of one input of 0 to 40, or beyond a value of the
 first of three or of ten inputs, or in two regions of one input; in brackets those of all rejected neighborhoods.
+``--sizes`` prints for eight kinds of right models how often p is at most 5 % and 1 % for the mean, and at most 5, 1
+and .1 % for an input, pooled over inputs; each with its standard error, from the sets.
 """
 
 import argparse
@@ -21,6 +24,7 @@ from calcheck.execution.run import Run
 from calcheck.inference.p_values_and_verdicts import benjamini_hochberg
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from tests.benchmarks.models import RIGHT, rows_of, samples
 
 FDR = 0.05
 DISTANCES = ((0.0, 0.25), (0.25, 0.5), (0.5, 1.0), (1.0, 2.0), (2.0, 3.0))  # from the border, in length scales
@@ -122,15 +126,60 @@ def in_designs(given):
         )
 
 
+def flat(rng, n):
+    """Return three inputs, and one normal distribution for all rows."""
+    return rng.normal(size=(n, 3)), Gaussian(np.zeros(n), np.ones(n))
+
+
+def of_inputs(d, rng, n):
+    """Return d inputs, and normal distributions that depend on the first of them."""
+    x = rng.normal(size=(n, d))
+    return x, Gaussian(x[:, 0], np.exp(0.4 * np.sin(2 * x[:, 0])))
+
+
+KINDS = {
+    "20 draws": partial(samples, 20),
+    "three inputs, equal std": flat,
+    "one input": RIGHT["gaussian"],
+    "three inputs": partial(of_inputs, 3),
+    "64 inputs": partial(of_inputs, 64),
+    "t4": RIGHT["t4"],
+    "poisson": RIGHT["poisson"],
+    "lognormal": RIGHT["lognormal"],
+}
+
+
+def p_values(make, given, seed):
+    """Return the p-values of the mean and of each input of a data set of a right model."""
+    rows, found = rows_of(make, given.rows, seed), {}
+    run = Run(seed=seed, resamples=0)
+    result = evaluate(InMemory(rows), [METRICS["cce"]()], run=run, sink=lambda *got: found.update(got[-1].columns))
+    return result.results[0].p_value, found["p_value"]
+
+
+def sizes(given):
+    """Print for each kind of right model how often p is small, for the mean and pooled over inputs."""
+    for name, make in KINDS.items():
+        means, inputs = zip(*(p_values(make, given, seed) for seed in range(given.sets)), strict=True)
+        shares = [np.array(means) <= level for level in (0.05, 0.01)]
+        shares += [np.mean(np.array(inputs) <= level, axis=1) for level in (0.05, 0.01, 0.001)]
+        means, errors = np.mean(shares, axis=1), np.std(shares, axis=1) / np.sqrt(given.sets)
+        found = [f"{mean:.4f} +- {error:.4f}" for mean, error in zip(means, errors, strict=True)]
+        print(
+            f"{name}: mean at 5, 1 %: {', '.join(found[:2])}; inputs at 5, 1, .1 %: {', '.join(found[2:])}", flush=True
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=20)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--replicates", type=int, default=199)
     parser.add_argument("--designs", action="store_true")
+    parser.add_argument("--sizes", action="store_true")
     given = parser.parse_args()
-    if given.designs:
-        in_designs(given)
+    if given.designs or given.sizes:
+        (in_designs if given.designs else sizes)(given)
         return
     for factor in (0.5, 2.0):
         in_clusters(given, factor)
