@@ -80,7 +80,7 @@ def suggestions(report: Report, source: FileSource, on: str) -> Iterator[tuple[s
         worst = [("cce", ["--worst", "5"])] if "cce" in computed else []
         yield from [("slices", list[str]())] if searched else worst
     yield from _when(conclusion)
-    if inputs_effect is not None and inputs_effect.value is None and not report.input.layout:
+    if inputs_effect is not None and inputs_effect.value is None and not source.layout.layout:
         inputs = _inputs(source)
         yield from [("evaluate", inputs)] if inputs else [("slices", list[str]())] if searched else []
     there = _mended_there(report, new)
@@ -145,7 +145,7 @@ def _output_suggestions(report: Report, source: FileSource) -> Iterator[tuple[st
     untested = any(each.topic == "inputs" and each.value is None for output in outputs for each in output.effects)
     if any(each.answer == "no" for each in outputs) and report.input.n >= FEWEST_ROWS:
         yield "recalibrate", []
-    if untested and not report.input.layout and (inputs := _inputs(source)):
+    if untested and not source.layout.layout and (inputs := _inputs(source)):
         yield "evaluate", inputs
     if report.conclusion is not None and report.conclusion.answer == "yes":
         yield "check", []
@@ -153,7 +153,7 @@ def _output_suggestions(report: Report, source: FileSource) -> Iterator[tuple[st
 
 def _time_suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:
     """Yield the command that follows calibration over time, if there is a column of dates and no other dependence."""
-    rows, is_told = source.rows_in_memory(), report.settings.get("dependence") or report.input.layout
+    rows, is_told = source.rows_in_memory(), report.settings.get("dependence") or source.layout.layout
     if report.input.n < FEWEST_SEARCHED or is_told or source.states_intervals_only:
         return
     if rows is not None and rows.observation is not None:

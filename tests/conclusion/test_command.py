@@ -260,3 +260,5 @@ def test_a_wrong_target_of_several_is_shown_and_corrected(calcheck, tmp_path):
     }
     pd.DataFrame(names).to_parquet(file)
     assert next_of(calcheck, file) == [f"calcheck evaluate {file} --only y_1", f"calcheck recalibrate {file}"]
+    pd.DataFrame(names | {"hum": first.hum}).to_parquet(file)
+    assert next_of(calcheck, file)[2:] == [f"calcheck evaluate {file} --inputs hum"]
