@@ -22,6 +22,8 @@ METHOD: Any = partialmethod
 
 BLOCK_VALUES = 1 << 20  # Numbers per block, 8 MiB
 MAX_CACHED_VALUES = 1 << 23  # Maximum numbers in cached blocks, 64 MiB
+SHARED_VALUES = 1 << 8  # Values of a block whose kernels are computed together where rows share them
+MOST_SHARED = 8  # Most values of a block's rows together, relative to those of one row
 NEGLIGIBLE = 40.0  # Exponent from which on exponentials are negligible beside 1
 REPEATED = 3  # Number of axes of repeated targets: rows, repeats, columns
 
@@ -481,8 +483,13 @@ class Derived(Predictive):
         return self._each(lambda _, values, mass: np.sum(values[..., None] ** powers * mass[..., None], axis=1))
 
     def _kernel(self, rows: Indices, away: Values, gamma: Values, copies: int) -> Values:  # noqa: ARG002 - for noise
-        """Return the kernel of distances (b, ...) between values, of which one or both (``copies``) are of targets."""
+        """Return the kernel of distances (b, s, r) between values, of which one or both (``copies``) are of targets."""
         return np.exp(-gamma * away**2)
+
+    def _groups(self, values: Values) -> Iterator[slice]:
+        """Yield the columns of values whose kernels are computed together: many if rows share both."""
+        size = SHARED_VALUES if len(values) == 1 and self.has_masses else 1
+        return (slice(start, start + size) for start in range(0, values.shape[1], size))
 
     def _reach(self, gamma: float) -> float:
         """Return a distance from which on kernels of two values are negligible."""
@@ -491,13 +498,16 @@ class Derived(Predictive):
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
         gammas = np.broadcast_to(gamma[..., 0], len(points))
         reach = self._reach(float(gammas.min()))
+        low, high = points.min() - reach, points.max() + reach
 
         def of(rows: Indices, values: Values, mass: Values) -> Values:
+            if self.has_masses:
+                values, mass = _shared(values, np.where((values >= low) & (values <= high), mass, 0.0))
             total = np.zeros((len(mass), len(points)))
-            for place in range(mass.shape[1]):
-                near = _come_near((points[:, 0], points[:, 0]), values[:, place], reach)
-                kernels = self._kernel(rows, points[near, 0] - values[:, [place]], gammas[near], 1)
-                total[:, near] += mass[:, place, None] * kernels
+            for some in self._groups(values):
+                near = _come_near((points[:, 0], points[:, 0]), values[:, some], reach)
+                kernels = self._kernel(rows, points[near, 0] - values[:, some, None], gammas[near], 1)
+                total[:, near] += _weighted(mass[:, some], kernels)
             return total
 
         return self._each(of)
@@ -506,14 +516,32 @@ class Derived(Predictive):
         reach = self._reach(float(gamma[0]))
 
         def of(rows: Indices, values: Values, mass: Values) -> Values:
+            if self.has_masses:
+                values, mass = _shared(values, mass)
             total, ends = np.zeros(len(mass)), (values.min(axis=0), values.max(axis=0))
-            for place in range(mass.shape[1]):
-                near = _come_near(ends, values[:, place], reach)
-                kernels = self._kernel(rows, values[:, near] - values[:, [place]], gamma[0], 2)
-                total += mass[:, place] * np.sum(mass[:, near] * kernels, axis=1)
+            for some in self._groups(values):
+                near = _come_near(ends, values[:, some], reach)
+                kernels = self._kernel(rows, values[:, None, near] - values[:, some, None], gamma[0], 2)
+                total += np.sum(_weighted(mass[:, some], kernels) * mass[:, near], axis=1)
             return total
 
         return self._each(of)
+
+
+def _shared(values: Values, mass: Values) -> tuple[Values, Values]:
+    """Return the values (1, k) of all rows, with their probabilities (b, k); the same as before if most differ."""
+    used = mass != 0
+    shared, place = np.unique(values[used], return_inverse=True)
+    if len(shared) > MOST_SHARED * mass.shape[1]:
+        return values, mass
+    place += np.nonzero(used)[0] * len(shared)
+    own = np.bincount(place, mass[used], len(mass) * len(shared)).astype(np.float64)  # integers if nothing is used
+    return shared[None], own.reshape(len(mass), len(shared))
+
+
+def _weighted(mass: Values, kernels: Values) -> Values:
+    """Return sums over kernels (b, s, r), or (1, s, r) that rows share, with weights (b, s)."""
+    return np.asarray(mass @ kernels[0] if len(kernels) == 1 else np.einsum("bs,bsr->br", mass, kernels))
 
 
 def _come_near(ends: tuple[Values, Values], values: Values, reach: float) -> Mask:

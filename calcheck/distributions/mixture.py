@@ -533,7 +533,7 @@ class Noisy(Derived, Continuous):
         return np.stack(moments, axis=1)
 
     def _kernel(self, rows: Indices, away: Values, gamma: Values, copies: int) -> Values:
-        return special.normal_kernel_mean(away, np.sqrt(copies) * self.noise[rows, None], gamma)
+        return special.normal_kernel_mean(away, np.sqrt(copies) * self.noise[rows, None, None], gamma)
 
     def _reach(self, gamma: float) -> float:
         return float(np.hypot(super()._reach(gamma), np.sqrt(4 * NEGLIGIBLE) * self.noise.max()))

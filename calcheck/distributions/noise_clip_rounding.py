@@ -317,6 +317,11 @@ class _Mapped(Derived):
     def _map(self, values: Values) -> Values:
         """Return recorded values, (n, k)."""
 
+    def take(self, rows: Indices | slice) -> Self:
+        """Return the distributions of the selected rows; the same, with what is known of them, if these are all."""
+        every = range(len(self))
+        return self if isinstance(rows, slice) and every[rows] == every else super().take(rows)
+
     def _each_mapped(self, *values: Values) -> tuple[Values, ...]:
         return tuple(self._map(each[:, None])[:, 0] for each in values)
 

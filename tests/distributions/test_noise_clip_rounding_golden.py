@@ -301,6 +301,25 @@ def test_rounded_distributions_agree_with_sums_of_masses(name, step):
     assert_allclose(np.exp(rounded.log_prob(one(y))), masses[np.argmin(np.abs(k * step - y))], rtol=1e-9)
 
 
+@pytest.mark.parametrize("steps", [(0.5, 0.5, 0.5), (0.5, 0.03, 0.7)])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_kernels_of_rounded_distributions_agree_with_sums_over_each_row(name, steps):
+    """Rows that share the points of the grid, with others far out, and rows of which each has its own."""
+    family = FAMILIES[name][0]
+    points, gamma, step = np.array([[-1.0], [0.4], [30.2]]), np.array([0.07]), np.array(steps)
+    rounded = Rounded(family.take([0, 0, 0]), step)
+    rounded = rounded.take(slice(0, 2)).join([rounded.take([2])])
+    for row in range(3):
+        values = round_to(np.arange(-100, 100, step[row]), np.array(step[row]))
+        many = family.take(np.zeros(len(values), np.intp))
+        masses = many.cdf(values + step[row] / 2) - many.cdf(values - step[row] / 2)
+        means = masses @ np.exp(-0.07 * (values[:, None] - points[:, 0]) ** 2)
+        assert_allclose(rounded.kernel_mean(points, gamma)[row], means, rtol=1e-9, atol=1e-9)
+        differences = np.exp(-0.07 * (values - values[0]) ** 2)
+        around = np.convolve(masses, np.append(differences[:0:-1], differences))[len(masses) - 1 :][: len(masses)]
+        assert_allclose(rounded.kernel_norm(gamma)[row], masses @ around, rtol=1e-9)
+
+
 def test_counts_with_noise_and_clipped_counts_agree_with_sums():
     counts, k = Poisson(one(4.2)), np.arange(80)
     masses = np.exp(counts.take(np.zeros(80, np.intp)).log_prob(k.astype(float)))
