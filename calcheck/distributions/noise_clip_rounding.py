@@ -489,6 +489,14 @@ class Rounded(_Mapped):
 
     def _grid(self) -> Iterator[tuple[Indices, Any, Values, Values]]:
         """Yield blocks of rows with the points of the grid and F at these, (b, k) each."""
+        return iter(self._cached_grid) if self._cached_grid is not None else self._made_grid()
+
+    @cached_property
+    def _cached_grid(self) -> list[tuple[Indices, Any, Values, Values]] | None:
+        first, last, _ = self._ends
+        return list(self._made_grid()) if np.sum(last - first + 1) <= MAX_CACHED_VALUES else None
+
+    def _made_grid(self) -> Iterator[tuple[Indices, Any, Values, Values]]:
         first, last, _ = self._ends
         for rows, part in blocks_of(self, int((last - first).max()) + 1):
             k = first[rows, None] + np.arange((last - first)[rows].max() + 1)
@@ -518,8 +526,7 @@ class Rounded(_Mapped):
 
     @cached_property
     def _sums(self) -> list[Block] | None:
-        first, last, _ = self._ends
-        return list(self._made_sums()) if np.sum(last - first + 1) <= MAX_CACHED_VALUES else None
+        return list(self._made_sums()) if self._cached_grid is not None else None
 
     def _made_sums(self) -> Iterator[Block]:
         """Yield blocks of rows with the sums of F^2 before, and of (1 - F)^2 from each point of the grid, (b, k)."""
