@@ -127,15 +127,23 @@ class WeightedMean(NamedTuple):
 
 
 def weighted_mean(
-    values: Values, weights: Values | None, clusters: Clusters | None, added: float = 0.0
+    values: Values,
+    weights: Values | None,
+    clusters: Clusters | None,
+    added: float = 0.0,
+    unit: Values | None = None,
 ) -> WeightedMean:
-    """Return the mean of values (n,) and its standard error; the sum of squared deviations has ``added`` more."""
+    """Return the mean of values (n,) over that of their unit, 1 by default, and its standard error.
+
+    The sum of squared deviations has ``added`` more.
+    """
     w = np.ones(len(values)) if weights is None else weights
-    total, n = float(w.sum()), len(values)
+    counted, n = w if unit is None else w * unit, len(values)
+    total = float(counted.sum())
     mean = float(values @ w) / total
-    away = w * (values - mean)
+    away = w * (values - (mean if unit is None else mean * unit))
     if clusters is None:
-        squares, freedom = float(away @ away) * n / max(n - 1, 1), total**2 / float(w @ w) - 1
+        squares, freedom = float(away @ away) * n / max(n - 1, 1), total**2 / float(counted @ counted) - 1
     else:
         squares = clusters.variance_factor * float((clusters.sums(away) ** 2).sum())
         freedom = clusters.degrees_of_freedom

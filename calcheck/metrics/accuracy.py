@@ -118,6 +118,9 @@ class Bias(MeanMetric):
         return RowResults({"error": zscores.errors(rows)})
 
 
+ALL_CLIPPED = "targets below and above intervals show a bias, and all intervals have a limit at --clip"
+
+
 @dataclass(frozen=True)
 class StandardizedBias(MeanMetric):
     r"""Mean error in predicted standard deviations: the average of the z-scores.
@@ -168,10 +171,15 @@ class StandardizedBias(MeanMetric):
     def compute(self, rows: Predictions) -> RowResults:
         return RowResults(_standardized(rows), reference=0.0)
 
+    def value(self, means: Means) -> Values:
+        return means["z"] / means.get("unit", 1.0)
+
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by Student's t, and its test."""
         if rows.n == 1:
             return IntervalInference(warnings=(Message.of_absence("no-interval", "a single row has no spread"),))
+        if not np.any(rows.columns.get("unit", rows.fixed.get("unit", 1.0))):
+            return IntervalInference(warnings=(Message.of_absence("no-interval", ALL_CLIPPED),))
         weights = rows.terms[WEIGHT].values if WEIGHT in rows.terms else None
         stated = not rows.columns
         mean = _mean_of_sums(rows.fixed, rows.n) if stated else _mean_of_rows(rows.columns, weights, clusters)
@@ -189,8 +197,9 @@ def _standardized(rows: Predictions) -> dict[str, Values]:
     """Return z-scores whose mean is 0 for a right model, (n,); normal scores of the PIT where there are no moments."""
     predictive = rows.distributions()
     if coverage.states_limits(predictive):
-        z, outermost = pit.stated_normal_scores(rows)
-        return {"z": z, "z2": z**2, "outermost": np.full(len(z), outermost)}
+        z, outermost, unit = pit.stated_normal_scores(rows)
+        clipped = {} if unit is None else {"unit": unit, "unit2": unit**2, "z_unit": z * unit}
+        return {"z": z, "z2": z**2, "outermost": np.full(len(z), outermost), **clipped}
     z = pit.normal_scores(rows) if predictive.family == "cauchy" else zscores.standardized_errors(rows)
     return {"z": z, "z2": z**2}
 
@@ -200,14 +209,16 @@ def _mean_of_rows(columns: dict[str, Values], weights: Values | None, clusters: 
     from calcheck.dependence.clusters import weighted_mean
 
     added = 2 * float(columns["outermost"][0]) ** 2 if "outermost" in columns else 0.0
-    return weighted_mean(columns["z"], weights, clusters, added)
+    return weighted_mean(columns["z"], weights, clusters, added, columns.get("unit"))
 
 
 def _mean_of_sums(means: Means | dict[str, Values], n: float) -> WeightedMean:
     """Return a mean from the sums of a state."""
-    mean, square, outermost = float(means["z"]), float(means["z2"]), float(means.get("outermost", 0.0))
-    variance = max(square - mean**2, 0.0) / (n - 1) + 2 * (outermost / n) ** 2
-    return clusters.WeightedMean(mean, variance**0.5, n - 1)
+    unit = float(means.get("unit", 1.0))
+    mean, square, outermost = float(means["z"]) / unit, float(means["z2"]), float(means.get("outermost", 0.0))
+    away = mean * (2 * float(means.get("z_unit", means["z"])) - mean * float(means.get("unit2", 1.0)))
+    variance = max(square - away, 0.0) / (n - 1) + 2 * (outermost / n) ** 2
+    return clusters.WeightedMean(mean, variance**0.5 / unit, n - 1)
 
 
 class SpreadMetric(RowMetric):

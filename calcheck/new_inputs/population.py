@@ -335,7 +335,8 @@ def bias_scores(rows: Predictions) -> Values:
     """Return numbers whose mean is the bias in predicted standard deviations, (n,)."""
     predictive = rows.distributions()
     if states_limits(predictive):
-        return stated_normal_scores(rows)[0]
+        found = stated_normal_scores(rows)
+        return found.values if found.unit is None else found.values / found.unit.mean()
     return normal_scores(rows) if predictive.family == "cauchy" else standardized_errors(rows)
 
 

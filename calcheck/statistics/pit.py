@@ -1,7 +1,7 @@
 """Values of the CDF at the targets (PIT): their distribution, components, and distances from uniformity."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import Legendre
@@ -65,36 +65,48 @@ def normal_scores(rows: Predictions) -> Values:
     return np.asarray(sc.ndtri(np.clip(pit(rows)[1], NEAREST, 1 - NEAREST)))
 
 
-def stated_normal_scores(rows: Predictions) -> tuple[Values, float]:
-    """Return the mean normal score between the levels beside each target, (n,), over their mean square; its maximum."""
+class StatedScores(NamedTuple):
+    """Normal scores between the levels beside targets, over their mean square for a right model."""
+
+    values: Values  # (n,)
+    largest: float  # The largest score that is possible
+    unit: Values | None = None  # (n,), mean square of the scores that clips leave, relative to that of the others
+
+
+def stated_normal_scores(rows: Predictions) -> StatedScores:
+    """Return the mean normal score between the levels beside each target; the bias is its mean over that of the unit.
+
+    Intervals of which a limit is clipped have none, as no target can be beyond it.
+    """
     levels = rows.distributions().quantile_levels
     levels, left, right = _between_limits(rows) if levels is None else (levels, *pit(rows))
     left, right = _stated_limits(left, right, levels)
-    edges = np.concatenate([[0.0], levels, [1.0]])
-    scores = _mean_scores(edges[:-1], edges[1:])
-    mean_square = float(np.sum(scores**2 * np.diff(edges)))
-    known = rows.distributions()
+    scores, mean_square = _scores_between(levels)
+    known, unit = rows.distributions(), None
     if isinstance(known, Intervals) and known.is_clipped is not None:
         clipped = known.is_clipped[:, np.argsort(known.levels)]
-        left, right, mean_square = _without_clipped(left, right, levels, clipped)
-    return _mean_scores(left, right) / mean_square, float(np.abs(scores).max()) / mean_square
+        left, right, squares = _without_clipped(left, right, levels, clipped)
+        unit = squares / mean_square
+    return StatedScores(_mean_scores(left, right) / mean_square, float(np.abs(scores).max()) / mean_square, unit)
 
 
-def _without_clipped(left: Values, right: Values, levels: Values, clipped: Mask) -> tuple[Values, Values, float]:
-    """Return limits of the PIT by those intervals that are not clipped, and the mean square of scores."""
+def _scores_between(levels: Values) -> tuple[Values, float]:
+    """Return the mean normal scores between levels, (q + 1,), and their mean square."""
+    edges = np.concatenate([[0.0], levels, [1.0]])
+    scores = _mean_scores(edges[:-1], edges[1:])
+    return scores, float(np.sum(scores**2 * np.diff(edges)))
+
+
+def _without_clipped(left: Values, right: Values, levels: Values, clipped: Mask) -> tuple[Values, Values, Values]:
+    """Return limits of the PIT by those intervals that are not clipped, and the mean squares of scores, (n,) each."""
     inner = np.sum(np.cumprod(~clipped, axis=1), axis=1)  # number of these from the inner ones on, (n,)
     lower, upper = np.split(levels, 2)
     low, high = (np.append(1.0, each)[inner] for each in (lower[::-1], upper))
     is_below, is_above = right <= low, left >= high
-    squares = [0.0]
-    for count in range(1, len(lower) + 1):
-        edges = np.concatenate([[0.0], lower[-count:], upper[:count], [1.0]])
-        squares.append(float(np.sum(_mean_scores(edges[:-1], edges[1:]) ** 2 * np.diff(edges))))
-    mean_square = float(np.mean(np.array(squares)[inner]))
-    if not mean_square:
-        raise DataError("a bias is seen by the targets below and above intervals, and all have a limit at --clip")
+    kept = (np.concatenate([lower[-count:], upper[:count]]) for count in range(1, len(lower) + 1))
+    squares = np.array([0.0, *(_scores_between(each)[1] for each in kept)])
     left = np.where(is_below, 0.0, np.where(is_above, high, left))
-    return left, np.where(is_below, low, np.where(is_above, 1.0, right)), mean_square
+    return left, np.where(is_below, low, np.where(is_above, 1.0, right)), squares[inner]
 
 
 def _between_limits(rows: Predictions) -> tuple[Values, Values, Values]:

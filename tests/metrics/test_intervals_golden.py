@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import binomtest, norm, poisson
+from scipy.stats import binomtest, norm, poisson, t
 
 from calcheck.distributions import Gaussian, Intervals
 from calcheck.distributions.noise_clip_rounding import Observation
@@ -324,20 +324,36 @@ def clipped(rows, high):
 def test_limits_that_are_clipped_state_no_bias():
     """As targets cannot be above a clipped limit, targets below it count no more, and the others for these.
 
-    At the level 0.9, tails have the mean score 2.06271, whose mean square is 2 · 0.05 · 2.06271² = 0.42548, and half of
-    that if every second row is clipped. If the outer limit is, the inner interval has the tails 0.25.
+    At the level 0.9, tails have the mean score 2.06271, whose mean square is 2 · 0.05 · 2.06271² = 0.42548, and 0 of
+    rows that are clipped. If the outer limit is, the inner interval has the tails 0.25.
     """
     limits = [side * np.full((4, 1), 2.0) for side in (-1, 1)]
-    rows = Predictions(y=np.array([3.0, 3, -3, -3]), predictive=Intervals(np.array([0.9]), *limits))
-    z = METRICS["standardized-bias"]().compute(clipped(rows, [9, 1, 9, 1])).columns["z"]
-    assert_allclose(z, [2.06271 / 0.21274, 0, -2.06271 / 0.21274, 0], rtol=1e-4)
-    with pytest.raises(DataError, match="all have a limit at --clip"):
-        METRICS["standardized-bias"]().compute(clipped(rows, [1, 1, 1, 1]))
+    rows = Predictions(y=np.array([3.0, 3, 0, -3]), predictive=Intervals(np.array([0.9]), *limits))
+    bias = METRICS["standardized-bias"]()
+    columns = bias.compute(clipped(rows, [9, 1, 9, 1])).columns
+    assert_allclose(columns["z"], [2.06271 / 0.42548, 0, 0, 0], rtol=1e-4, atol=1e-12)
+    assert_allclose(columns["unit"], [1, 0, 1, 0])
+    assert_allclose(result("standardized-bias", clipped(rows, [9, 1, 9, 1])).value, 2.06271 / 0.42548 / 2, rtol=1e-4)
+    unseen = result("standardized-bias", clipped(rows, [1, 1, 1, 1]))
+    assert unseen.value is None
+    assert any("all intervals have a limit at --clip" in each.text for each in unseen.warnings)
     both = [side * np.tile([2.0, 1.0], (3, 1)) for side in (-1, 1)]
     rows = Predictions(y=np.array([3.0, 0, -1.5]), predictive=Intervals(np.array([0.9, 0.5]), *both))
     inner = 0.317777 / 0.25
-    z = METRICS["standardized-bias"]().compute(clipped(rows, [1.5, 1.5, 1.5])).columns["z"]
-    assert_allclose(z, np.array([1, 0, -1]) / (0.5 * inner), rtol=1e-5)
+    columns = bias.compute(clipped(rows, [1.5, 1.5, 1.5])).columns
+    assert_allclose(columns["z"] / columns["unit"], np.array([1, 0, -1]) / (0.5 * inner), rtol=1e-5)
+
+
+def test_the_bias_of_clipped_intervals_is_the_same_in_batches_and_its_limits_are_those_of_a_ratio():
+    """With u the unit of rows, the squared error of z̄ / ū is that of the mean of z - (z̄ / ū) u, over ū²."""
+    rows = clipped(shifted(400, 5, 0.2, lambda values: values), np.where(np.arange(400) < 300, 9.0, -1.0))
+    found, columns = result("standardized-bias", rows), METRICS["standardized-bias"]().compute(rows).columns
+    parts = [METRICS["standardized-bias"]().compute(rows.take(part)).columns for part in np.split(np.arange(400), 2)]
+    for name, values in columns.items():
+        assert_allclose(np.concatenate([part[name] for part in parts]), values)
+    away = columns["z"] - found.value * columns["unit"]
+    error = np.sqrt(away.var(ddof=1) / 400 + 2 * (columns["outermost"][0] / 400) ** 2) / columns["unit"].mean()
+    assert_allclose(found.high - found.value, t.ppf(0.95, 299) * error, rtol=1e-3)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.2])
