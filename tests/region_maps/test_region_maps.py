@@ -29,7 +29,7 @@ from calcheck.regions.maps import (
 from calcheck.statistics.binning import Binning
 from calcheck.statistics.groups import Groups
 from calcheck.statistics.zscores import z_scores
-from calcheck.studies.page.document import group_picture
+from calcheck.studies.page.picture import group_picture
 from tests.helpers import families
 
 RUN = Run()
