@@ -408,7 +408,8 @@ def test_mended_targets_keep_how_they_vary_together(kind, method):
     assert found.table.loc[("y_2", method), "difference"] < 0
     if kind == "draws":
         order = np.argsort(rows.distributions().draws, axis=1)
-        assert (np.diff(np.take_along_axis(mended.distributions().draws, order, axis=1), axis=1) >= 0).all()
+        steps = np.diff(np.take_along_axis(mended.distributions().draws, order, axis=1), axis=1)
+        assert (steps > 0 if method == "scale" else steps >= 0).all()  # maps of probabilities may merge draws
         return
     assert_allclose(predicted_correlations(mended), predicted_correlations(rows), rtol=1e-12, atol=1e-12)
     own = found.map.targets["y_2"].apply(rows.of_target(1)).distributions()

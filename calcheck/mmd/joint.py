@@ -72,6 +72,7 @@ class JointEmbedding:
         n = len(self.observed)
         if estimator != "paper":
             difference = np.subtract(self.observed, self.predicted, out=self.observed)
+            difference.flags.writeable = False  # so that a second form is refused
             if estimator == "v":
                 return quadratic_forms.QuadraticForm(difference, np.zeros(n), 1 / n**2)
             scale = 1 / (n * (n - 1)) if n > 1 else np.nan

@@ -8,6 +8,7 @@ from calcheck.distributions import Samples
 from calcheck.errors import CalcheckError
 from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS
+from calcheck.mmd.joint import JointEmbedding
 from calcheck.predictions import InMemory
 from tests.helpers import naive_joint as naive
 from tests.helpers.joint_cases import PLAIN, gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value
@@ -186,3 +187,12 @@ def test_rows_of_one_id_must_have_equal_inputs_and_draws():
         assert "id" in refusal(name, replace(rows, x=x))
     for name in ("ammd", "jmmd", "cmmd", "fid"):
         assert "id" in refusal(name, replace(rows, predictive=Samples(draws)))
+
+
+@pytest.mark.parametrize("estimator", ["v", "unbiased"])
+def test_a_second_form_is_refused_as_the_first_overwrites_the_embeddings_of_the_targets(estimator):
+    embedding = JointEmbedding(np.ones((3, 2)), np.full((3, 2), 0.25), targets=1, draws=None)
+    embedding.form(estimator)
+    assert_allclose(embedding.observed, 0.75)
+    with pytest.raises(ValueError, match="read-only"):
+        embedding.form(estimator)
