@@ -30,8 +30,8 @@ from calcheck.io.evaluation_points import NewRows
 from calcheck.metrics.accuracy import Width
 from calcheck.metrics.base import DependenceFactor, Metric
 from calcheck.predictions import InMemory, MappedSource, Predictions, Source
-from calcheck.reports import Input, InputFile, Report, Skipped, rejects
-from calcheck.reports.conclusion import Conclusion, Effect
+from calcheck.reports import Conclusion, Input, InputFile, Report, Skipped, rejects
+from calcheck.reports.conclusion import Effect
 from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:

@@ -8,17 +8,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from calcheck import result_details as details
 from calcheck.core.text import p_text, percent
-from calcheck.reports import TIED, Report, Result, Skipped
-from calcheck.reports.conclusion import (
-    Answered,
-    Conclusion,
-    Effect,
-    Kind,
-    OutputConclusion,
-    Qualifier,
-    Topic,
-    WidthFactor,
-)
+from calcheck.reports import TIED, Conclusion, OutputConclusion, Report, Result, Skipped
+from calcheck.reports.conclusion import Answered, Effect, Kind, Qualifier, Topic, WidthFactor
 
 UNTESTED = "not tested: pass --inputs or --embedding"
 CONFIDENCE = 0.95  # Of reports that do not state theirs

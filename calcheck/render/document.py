@@ -8,8 +8,8 @@ from typing import Any, Literal
 from calcheck.core.text import format_p, p_text, percent
 from calcheck.render import new_inputs
 from calcheck.render import numbers_and_notes as words
-from calcheck.reports import Gate, Input, Overall, Report, Result, rejects
-from calcheck.reports.conclusion import Answered, Conclusion, Effect, OutputConclusion, Power
+from calcheck.reports import Conclusion, Gate, Input, OutputConclusion, Overall, Report, Result, rejects
+from calcheck.reports.conclusion import Answered, Effect, Power
 
 Emphasis = Literal["", "strong", "best", "second", "pass", "fail", "undecided", "none"]
 Mark = tuple[Literal["best", "second"], str]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from calcheck.core.text import format_p, percent
-from calcheck.reports import Gate, Input, Report, Result, Skipped
-from calcheck.reports.conclusion import Answered, OutputConclusion
+from calcheck.reports import Gate, Input, OutputConclusion, Report, Result, Skipped
+from calcheck.reports.conclusion import Answered
 
 Span: TypeAlias = tuple[float | None, float | None, float | None]  # A value with its limits
 

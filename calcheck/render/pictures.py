@@ -26,8 +26,8 @@ from calcheck.core.text import p_text, percent
 from calcheck.errors import DataError
 from calcheck.render.numbers_and_notes import ABSENT, is_withheld, name_with_unit, number, p_value
 from calcheck.render.screen import SIGNIFICANT, screen_answer
-from calcheck.reports import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
-from calcheck.reports.conclusion import Conclusion, Effect, WidthFactor, WorstRegion
+from calcheck.reports import SPREAD, WIDTH, Conclusion, Curve, CurveName, Input, Report, Result
+from calcheck.reports.conclusion import Effect, WidthFactor, WorstRegion
 
 NAN = float("nan")
 CLEAR = 4.0  # Deviation in standard errors that has the darkest color

@@ -9,7 +9,7 @@ from calcheck.core.text import p_text, percent
 from calcheck.render import document, new_inputs
 from calcheck.render.document import Answer, Cell, Document, Emphasis
 from calcheck.render.numbers_and_notes import Span, cause_texts, describe_input, factor, shift, terms
-from calcheck.reports import Gate, Input, Report
+from calcheck.reports import Conclusion, Gate, Input, OutputConclusion, Report
 from calcheck.reports import conclusion as answers
 from calcheck.reports.conclusion import Answered, Effect, WidthFactor
 
@@ -73,7 +73,7 @@ def _source(read: Input) -> document.Source:
     return document.Source(tuple(names), found + (f" · inputs {read.columns['x']}" if "x" in read.columns else ""))
 
 
-def screen_answer(report: Report, conclusion: answers.Conclusion) -> Answer:
+def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     """Return the answer of a report, with one line a topic: its number, its interval, a bar, and what it means."""
     tolerance = conclusion.tolerance or 0.0
     wrong = _faults(conclusion)
@@ -114,7 +114,7 @@ def _faults(conclusion: Answered) -> list[Effect]:
     return sorted((each for each in conclusion.effects if each.within is False), key=lambda each: -_size(each))
 
 
-def _output_cell(output: answers.OutputConclusion) -> Cell:
+def _output_cell(output: OutputConclusion) -> Cell:
     """Return the answer for one of several targets: what is wrong or decides, or the size of what is right."""
     faults = [_leading(each, output) for each in _faults(output)]
     sizes = [factor(_span(each)) for each in output.effects if each.topic == "size" and each.value is not None]
@@ -165,7 +165,7 @@ def _size(effect: Effect) -> float:
     return abs(effect.value) if effect.topic == "bias" else effect.low or 0.0
 
 
-def _urgency(output: answers.OutputConclusion) -> tuple[bool, bool, float]:
+def _urgency(output: OutputConclusion) -> tuple[bool, bool, float]:
     """Return the key that sorts targets: those with the largest faults first, right ones last."""
     sizes = [_size(each) for each in output.effects if each.within is False]
     return output.answer != "no", output.answer == "yes", -max(sizes, default=0.0)
@@ -175,7 +175,7 @@ def _is_untested(effect: Effect) -> bool:
     return effect.value is None and effect.text.startswith(UNTESTED)
 
 
-def _lines(effect: Effect, report: Report, conclusion: answers.Conclusion) -> Iterator[tuple[str, Cell]]:
+def _lines(effect: Effect, report: Report, conclusion: Conclusion) -> Iterator[tuple[str, Cell]]:
     """Yield the line of an effect; none for a local error of the means that is not shown."""
     tolerance, topic = conclusion.tolerance or 0.0, effect.topic
     strength: Emphasis = "strong" if effect.within is False else ""
@@ -233,7 +233,7 @@ def _other_level(conclusion: Answered) -> WidthFactor | None:
     return max(known or others, key=lambda each: abs(math.log(each.value / main)) if known else 0, default=None)
 
 
-def _tails(effect: Effect, other: WidthFactor, conclusion: answers.Conclusion) -> str:
+def _tails(effect: Effect, other: WidthFactor, conclusion: Conclusion) -> str:
     """Return what the level of the shape is, and whether its intervals show other tails than predicted."""
     outer = other.level > (conclusion.level or 0.0)
     above = effect.low is not None and effect.low > 1
@@ -243,7 +243,7 @@ def _tails(effect: Effect, other: WidthFactor, conclusion: answers.Conclusion) -
     return f"{level}: {tails}" if tails else f"{level} intervals"
 
 
-def _held(report: Report, conclusion: answers.Conclusion) -> str:
+def _held(report: Report, conclusion: Conclusion) -> str:
     """Return the coverage of the intervals of the answer, if it was computed."""
     level = conclusion.level
     found = (each for each in report.results if each.metric == "coverage" and each.options.get("level") == level)
@@ -255,7 +255,7 @@ def _held(report: Report, conclusion: answers.Conclusion) -> str:
     return f"{held}, {percent(_rounded(right))} expected" if is_apart else held
 
 
-def _within(effect: Effect, conclusion: answers.Conclusion) -> str:
+def _within(effect: Effect, conclusion: Conclusion) -> str:
     tolerance = percent(conclusion.tolerance or 0.0)
     return f"within {tolerance}" if effect.within else f"not shown within {tolerance}"
 
@@ -337,7 +337,7 @@ def _new_lines(on: answers.NewInputs, report: Report) -> Iterator[tuple[str, Cel
         yield "", Cell(new_inputs.label_text(on))
 
 
-def _limits_lines(report: Report, conclusion: answers.Conclusion) -> Iterator[tuple[str, Cell]]:
+def _limits_lines(report: Report, conclusion: Conclusion) -> Iterator[tuple[str, Cell]]:
     """Yield what the rows could have shown, and what was not tested."""
     if shown := [each for each in conclusion.power if each.sets is None]:
         told = ", ".join(f"{each.text}: {document.percent_of_sets(each)}" for each in shown)

@@ -11,10 +11,9 @@ from calcheck.reports.conclusion import (
     ADDED,
     Answered,
     BestModel,
-    Conclusion,
     Direction,
     ModelsAtNewInputs,
-    OutputConclusion,
+    NewInputs,
     WorstRegion,
 )
 
@@ -286,6 +285,27 @@ class Monitor:
     path_times: tuple[str, ...] = ()  # Times of the path, at most 1,000
     # Natural logarithms of the e-value; the largest between a time and the next one
     path_log_e_values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputConclusion(Answered):
+    """The answer for one of several targets by itself, with its metrics."""
+
+    name: str  # Name of the target
+    results: tuple[Result, ...]  # The metrics of this target
+    overall: Overall | None = None  # The verdict for all of them
+    region: WorstRegion | None = None  # The region of the inputs where the predictions of this target are worst
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conclusion(Answered):
+    """The answer of a report."""
+
+    next: tuple[str, ...] = ()  # Commands that show more
+    # The answers for each of several targets, which the answer combines with the correlation of the targets
+    outputs: tuple[OutputConclusion, ...] = field(default=(), metadata=ADDED)
+    # The answer at other inputs; None if none were given
+    on: NewInputs | None = field(default=None, metadata=ADDED)
 
 
 @dataclass(frozen=True, kw_only=True)

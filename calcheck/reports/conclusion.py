@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-import calcheck.reports  # of which this is a part
-
 SizeDirection = Literal["too-narrow", "too-wide", "predictions-too-low", "predictions-too-high"]
 ShapeDirection = Literal["wrong-shape", "heavy-tails", "light-tails", "skewed-right", "skewed-left"]
 LocalDirection = Literal["conditional-bias", "conditional-scale", "wrong-quantiles", "wrong-in-bins"]
@@ -107,16 +105,6 @@ class Answered:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputConclusion(Answered):
-    """The answer for one of several targets by itself, with its metrics."""
-
-    name: str  # Name of the target
-    results: "tuple[calcheck.reports.Result, ...]"  # The metrics of this target
-    overall: "calcheck.reports.Overall | None" = None  # The verdict for all of them
-    region: "WorstRegion | None" = None  # The region of the inputs where the predictions of this target are worst
-
-
-@dataclass(frozen=True, kw_only=True)
 class RowsBeyond:
     """How many new rows lie beyond the tested inputs, where nothing is known about the uncertainties."""
 
@@ -168,17 +156,6 @@ class NewInputs(Answered):
     unjudged: str = ""  # Which predictions or targets of the new rows are not judged, and why; empty if all are
     foretold: tuple[Effect, ...] = ()  # The effects of new rows with targets as the tested rows foretell them
     observed: tuple[Effect, ...] = ()  # The effects of new rows with targets as they were observed
-
-
-@dataclass(frozen=True, kw_only=True)
-class Conclusion(Answered):
-    """The answer of a report."""
-
-    next: tuple[str, ...] = ()  # Commands that show more
-    # The answers for each of several targets, which the answer combines with the correlation of the targets
-    outputs: tuple[OutputConclusion, ...] = field(default=(), metadata=ADDED)
-    # The answer at other inputs; None if none were given
-    on: NewInputs | None = field(default=None, metadata=ADDED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,8 +19,8 @@ from calcheck.reports.conclusion import MOST_ROWS
 
 if TYPE_CHECKING:
     from calcheck.io.file_source import FileSource
-    from calcheck.reports import Report
-    from calcheck.reports.conclusion import Conclusion, Effect, Topic
+    from calcheck.reports import Conclusion, Report
+    from calcheck.reports.conclusion import Effect, Topic
 
 BY_TOPIC: dict[Topic, tuple[str, ...]] = {
     "size": ("lzms", "stratified-coverage", "coverage"),
@@ -238,8 +238,8 @@ def question_for_level(source: FileSource, next_step: str) -> Report | None:
     if held is None or pair is None:
         return None
     from calcheck.core import __version__
-    from calcheck.reports import Report
-    from calcheck.reports.conclusion import Conclusion, Effect
+    from calcheck.reports import Conclusion, Report
+    from calcheck.reports.conclusion import Effect
 
     with source.error_names():
         told = Effect(topic="size", text=f"not judged: {held_text(pair, held)}")

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from calcheck.models.report_difference import worsenings
-from calcheck.reports import Input, Report, Result
-from calcheck.reports.conclusion import Conclusion, Effect
+from calcheck.reports import Conclusion, Input, Report, Result
+from calcheck.reports.conclusion import Effect
 
 INPUT = Input(files=(), n=400, dropped=0, predictive="gaussian", columns={})
 

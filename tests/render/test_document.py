@@ -23,8 +23,7 @@ from calcheck.render.document import (
 )
 from calcheck.render.markdown import escape as markdown_escaped
 from calcheck.render.numbers_and_notes import terms
-from calcheck.reports import Input, Overall, Report
-from calcheck.reports.conclusion import Conclusion
+from calcheck.reports import Conclusion, Input, Overall, Report
 
 DOCUMENT_FORMATS = [name for name, known in FORMATS.items() if not known.data]
 HOSTILE = (

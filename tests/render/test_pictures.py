@@ -15,8 +15,8 @@ from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.predictions import InMemory
 from calcheck.render.data import render_json
 from calcheck.render.pictures import EXPECTED, PANELS, answer_picture, metric_picture, metric_pictures
-from calcheck.reports import Curve, Report
-from calcheck.reports.conclusion import Conclusion, Effect, WidthFactor, WorstRegion
+from calcheck.reports import Conclusion, Curve, Report
+from calcheck.reports.conclusion import Effect, WidthFactor, WorstRegion
 from calcheck.storage.report_json import from_json
 from tests.helpers.families import calibrated
 from tests.helpers.simulations import slow

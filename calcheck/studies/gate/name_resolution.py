@@ -7,8 +7,8 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 from calcheck.conclusion.answer import AVERAGE, LOCAL
 from calcheck.errors import Code, suggestion
-from calcheck.reports import Input, Monitor, Overall, Result, Verdict
-from calcheck.reports.conclusion import Conclusion, Qualifier, effect_name
+from calcheck.reports import Conclusion, Input, Monitor, Overall, Result, Verdict
+from calcheck.reports.conclusion import Qualifier, effect_name
 from calcheck.result_details import FieldTree
 from calcheck.studies.gate import rules
 

@@ -26,8 +26,8 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
 from calcheck.options import TOLERANCE, flag_of, options_of
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.reports import HorizonEvidence, Inference, Monitor, Report, Result, Skipped
-from calcheck.reports.conclusion import Conclusion, Effect
+from calcheck.reports import Conclusion, HorizonEvidence, Inference, Monitor, Report, Result, Skipped
+from calcheck.reports.conclusion import Effect
 from calcheck.statistics.groups import Means
 from calcheck.statistics.pit import direction_of
 from calcheck.storage.archives import is_monitor_state, require_archive_path

@@ -23,8 +23,7 @@ from calcheck.recalibration import cross_validation
 from calcheck.recalibration import methods as corrections
 from calcheck.recalibration.features import PREDICTED, require_single_target, usable_columns
 from calcheck.regions.partition import predicted_columns
-from calcheck.reports import Inference, Report, Result, Skipped
-from calcheck.reports.conclusion import Conclusion
+from calcheck.reports import Conclusion, Inference, Report, Result, Skipped
 from calcheck.storage.atomic_write import write_text
 from calcheck.storage.exported_corrections import exported
 from calcheck.storage.prediction_files import suffix_of, write_canonical

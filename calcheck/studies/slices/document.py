@@ -11,8 +11,7 @@ from calcheck.render import document, screen
 from calcheck.render import numbers_and_notes as words
 from calcheck.render.document import EXPECTED_LEGEND, answer_to
 from calcheck.render.pictures import CLEAR, numbers, outline
-from calcheck.reports import Curve, Report, Result
-from calcheck.reports.conclusion import Conclusion
+from calcheck.reports import Conclusion, Curve, Report, Result
 
 INDENT = "· "  # Spaces would collapse in HTML and Markdown
 TREE_LEGEND = (

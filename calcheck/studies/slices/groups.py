@@ -25,8 +25,8 @@ from calcheck.metrics.base import WEIGHT, Metric, RowMetric, inapplicable_reason
 from calcheck.options import TOLERANCE
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.regions import partition as regions
-from calcheck.reports import Report, Result, Skipped, Verdict, rejects, results_by_group
-from calcheck.reports.conclusion import Conclusion, Effect
+from calcheck.reports import Conclusion, Report, Result, Skipped, Verdict, rejects, results_by_group
+from calcheck.reports.conclusion import Effect
 from calcheck.statistics import scores
 from calcheck.statistics.groups import Means, MeanTerm, effective_count
 from calcheck.typing import Indices, Values

@@ -29,8 +29,8 @@ from calcheck.regions import scan as region_scan
 from calcheck.regions.maps import region_map
 from calcheck.regions.partition import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.trees import Node, Trees
-from calcheck.reports import Curve, Report, Result, Skipped, cannot_reject, rejects, results_by_group
-from calcheck.reports.conclusion import Conclusion, Direction, Effect
+from calcheck.reports import Conclusion, Curve, Report, Result, Skipped, cannot_reject, rejects, results_by_group
+from calcheck.reports.conclusion import Direction, Effect
 from calcheck.statistics.zscores import columns_of_targets
 from calcheck.studies.slices.groups import concluded, fault_effects, group_metrics
 from calcheck.studies.slices.options import SearchOptions

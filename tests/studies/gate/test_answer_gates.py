@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from calcheck.reports import Input, Report, Result
-from calcheck.reports.conclusion import Conclusion, Effect, WorstRegion
+from calcheck.reports import Conclusion, Input, Report, Result
+from calcheck.reports.conclusion import Effect, WorstRegion
 from calcheck.studies.gate.evaluate import answer_gates, evaluate_rule, group_gates
 from calcheck.studies.gate.rules import parse
 
