@@ -265,10 +265,12 @@ def keyword_messages() -> Iterator[None]:
 
 
 def with_keywords(text: str) -> str:
-    """Return a text with the keywords of options in place of their flags; a command of no file is one to pass them.
+    """Return a text with the keywords of options in place of their flags; "pass" replaces a command without a file.
 
     >>> with_keywords("Pass --nan-policy omit, --std COLUMN, --level 0.9 or another --lambda")
     "Pass nan_policy='omit', std='COLUMN', level=0.9 or another lambda_"
+    >>> with_keywords("calcheck '' --level 0.9")
+    'pass level=0.9'
     """
     text = text.replace("--format csv", "--format").replace("calcheck '' --", "pass --")
     return FLAG.sub(_keyword, COMMAND.sub("", text))
