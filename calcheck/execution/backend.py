@@ -36,10 +36,10 @@ class Backend:
     device: str | None = None  # The device; None for numpy
 
     def asarray(self, values: AnyArray) -> Array:
-        """Return numpy values as an array on the device, in the backend's precision."""
+        """Return numpy values as an array on the device, in the backend's precision; torch warns of read-only ones."""
         if self.device is None:
             return np.asarray(values, dtype=self.dtype)
-        return self.xp.asarray(np.ascontiguousarray(values), dtype=self.dtype, device=self.device)
+        return self.xp.asarray(np.require(values, requirements=["C", "W"]), dtype=self.dtype, device=self.device)
 
     def indices(self, rows: Indices) -> Array:
         """Return row numbers as an array on the device."""

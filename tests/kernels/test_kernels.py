@@ -139,6 +139,15 @@ def test_the_error_of_dof_is_its_deviation_over_seeds():
     assert 0.5 < np.std([dof.value for dof in found]) / np.mean([dof.error for dof in found]) < 2
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_torch_takes_arrays_that_may_not_be_changed(order):
+    values = np.arange(6.0).reshape(2, 3, order=order)
+    values.flags.writeable = False
+    array = backend("cpu", "float64").asarray(values)  # without a warning, which would be an error here
+    array += 1
+    assert_array_equal(values, np.arange(6.0).reshape(2, 3))
+
+
 @pytest.mark.parametrize("run", [Run(), Run(memory=1), Run(device="cpu"), Run(device="cpu", memory=1)])
 @pytest.mark.parametrize("tile", [(5, 50), (31, 31), None])
 def test_regressions_do_not_depend_on_solver_device_or_memory(run, tile):
