@@ -141,7 +141,7 @@ def test_the_error_of_dof_is_its_deviation_over_seeds():
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_torch_takes_arrays_that_may_not_be_changed(order):
-    values = np.arange(6.0).reshape(2, 3, order=order)
+    values = np.asarray(np.arange(6.0).reshape(2, 3), order=order)
     values.flags.writeable = False
     array = backend("cpu", "float64").asarray(values)  # without a warning, which would be an error here
     array += 1
