@@ -102,8 +102,8 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     plausible = [each for each in conclusion.causes[:2] if each.explained >= conclusion.causes[0].explained - ABOUT]
     commands = dict.fromkeys(each.command for each in plausible if each.command)
     undo = [each for each in commands if not each.startswith(MEND)]
-    there = [each.partition(" --on ")[0] for each in conclusion.next if " --on " in each]  # also for new inputs
-    mends = [each for each in commands if each.startswith(MEND) and each not in there]
+    there = any(each.startswith(MEND) and " --on " in each for each in conclusion.next)  # the mend is for new inputs
+    mends = [each for each in commands if each.startswith(MEND) and not there]
     further = [each for each in conclusion.next if not (mends and each.startswith(MEND))]
     shown = tuple(dict.fromkeys((*undo, *mends, *further)))[: None if conclusion.on is None else COMMANDS]
     return Answer(document.QUESTION, told, tuple(lines), shown, len(undo), lined=True)

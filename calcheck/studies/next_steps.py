@@ -72,6 +72,10 @@ def suggestions(report: Report, source: FileSource, on: str) -> Iterator[tuple[s
     if "at-level" in conclusion.qualifiers:
         wrong.add("shape")
     faults, inputs_effect = [topic for topic in BY_TOPIC if topic in wrong], effects.get("inputs")
+    there = _mended_there(report, new)
+    is_fault = bool(faults or there) or "inputs" in wrong
+    is_mended = is_fault and not _is_undone(conclusion) and _shows_a_scale(report, source)
+    yield from [("recalibrate", there)] if there and is_mended else []
     yield from _observations(conclusion.effects)
     if any(message.code == "unknown-shape" for result in report.results for message in result.warnings):
         yield "evaluate", ["--error-dist", "normal"]
@@ -83,14 +87,15 @@ def suggestions(report: Report, source: FileSource, on: str) -> Iterator[tuple[s
     if inputs_effect is not None and inputs_effect.value is None and not source.layout.layout:
         inputs = _inputs(source)
         yield from [("evaluate", inputs)] if inputs else [("slices", list[str]())] if searched else []
-    there = _mended_there(report, new)
-    if (faults or "inputs" in wrong or there) and not _is_undone(conclusion) and _shows_a_scale(report, source):
-        yield "recalibrate", there
+    yield from [("recalibrate", list[str]())] if is_mended and not there else []
     known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed - tied]
     yield from ((name, []) for name in known[:1])
     yield from _time_suggestions(report, source)
-    if conclusion.answer == "yes" or (conclusion.answer == "not-shown" and "time" in effects):
-        yield ("check", new) if conclusion.answer == "yes" else ("monitor", [])
+    is_yes = conclusion.answer == "yes"
+    if is_yes and not (conclusion.on and conclusion.on.answer == "no"):  # which fails the check
+        yield "check", new
+    elif conclusion.answer == "not-shown" and "time" in effects:
+        yield "monitor", []
 
 
 def _when(conclusion: Conclusion) -> Iterator[tuple[str, list[str]]]:
