@@ -43,6 +43,7 @@ class Population:
     reweighting: Reweighting
     clusters: row_clusters.Clusters | None  # The clusters of the tested rows; None if they are independent
     run: Run
+    counted: str = "tested rows"  # What the tested rows are
 
     @classmethod
     def from_rows(cls, rows: Predictions, tested: Values, new: Values, outputs: Outputs, run: Run) -> "Population":
@@ -84,7 +85,7 @@ class Population:
     def lack(self) -> str:
         """What too few of count, with how many are needed; empty if there are enough for limits."""
         effective, dependence = self.weights.effective_rows, self.run.dependence
-        found = [(effective, FEWEST_ROWS, "tested rows")]
+        found = [(effective, FEWEST_ROWS, self.counted)]
         if self.clusters is not None and effective:
             place = None if dependence.cluster else row_clusters.time_labels(self.rows, dependence.time)
             times = (0.0 if place is None else _effective(place, self.weights.ratio), FEWEST_ROWS, "times")
@@ -108,19 +109,21 @@ class Population:
         return float((self.resampled @ outputs).std(ddof=1) * np.sqrt(inflation))
 
     @cached_property
-    def remaining_shift(self) -> tuple[float, float]:
+    def remaining_shift(self) -> tuple[float, float, float]:
         """How far the means of the inputs, weighted by the density ratio, are from those of the new rows.
 
         The first number is in standard deviations of the tested rows along their principal axes, and the second is
-        relative to the distance without weights. Distances are without what is expected by chance.
+        relative to the distance without weights. Distances are without what is expected by chance. The third number is
+        up to where the first one is by chance, two standard deviations of its square.
         """
         values, axes = np.linalg.eigh(np.cov(self.tested.T, ddof=0).reshape(self.tested.shape[1], -1))
         kept = values > VARIES * values[-1]
         tested, new = (points @ axes[:, kept] for points in (self.tested, self.new))
         equal, ratio = np.full(len(tested), 1 / len(tested)), self.weights.ratio / self.weights.ratio.sum()
-        before, after = (_squared_shifts(each, tested, new) for each in (equal, ratio))
+        (before, _), (after, chance) = (_squared_shifts(each, tested, new) for each in (equal, ratio))
         size, share = float((after / values[kept]).sum()), float(after.sum() / max(before.sum(), np.finfo(float).tiny))
-        return math.sqrt(max(size, 0.0)), math.sqrt(max(share, 0.0))
+        by_chance = 2 * math.sqrt(2 * float(np.square(chance / values[kept]).sum()))
+        return math.sqrt(max(size, 0.0)), math.sqrt(max(share, 0.0)), math.sqrt(by_chance)
 
     def factor(self, level: float, tail: float) -> Estimate:
         """Return the width factor at a level, with limits that are each wrong with a probability of ``tail``.
@@ -204,11 +207,11 @@ def binomial_p(share: float, n: float, level: float) -> float:
     return min(1.0, 2 * min(at_most, at_least))
 
 
-def _squared_shifts(weights: Values, tested: Values, new: Values) -> Values:
-    """Return the squared distance of means along each axis, (k,), minus its expectation if there is none."""
+def _squared_shifts(weights: Values, tested: Values, new: Values) -> tuple[Values, Values]:
+    """Return the squared distance of means along each axis, (k,), minus its expectation if there is none, and that."""
     mean = weights @ tested
     chance = weights**2 @ (tested - mean) ** 2 + new.var(axis=0) / len(new)
-    return np.asarray((new.mean(axis=0) - mean) ** 2 - chance)
+    return np.asarray((new.mean(axis=0) - mean) ** 2 - chance), chance
 
 
 def _bounds(regression: LeaveOneOut, outputs: Values, weights: Values) -> tuple[Values, Values]:

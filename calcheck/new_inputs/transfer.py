@@ -29,6 +29,7 @@ MOST_SHIFT, MOST_LEFT = 0.25, 0.4
 MIDDLE = 0.5  # Level of the intervals of which few rows show most
 FEW_NEW = "too few new rows lie among the tested inputs"
 NO_MATCH = "the tested inputs cannot stand for the new ones"
+CONTRADICTED = "targets there contradict what was foretold, and cannot stand for all new rows"
 
 
 class Terms(NamedTuple):
@@ -39,20 +40,20 @@ class Terms(NamedTuple):
     tail: float  # Probability that a limit is wrong
 
 
-def state(found: Population | None, terms: Terms) -> dict[str, Any]:
+def state(found: Population | None, terms: Terms, no_match: str = NO_MATCH) -> dict[str, Any]:
     """Return fields of the conclusion about a population: the answer, if enough rows count and have its inputs."""
     if found is None:
         return _nothing(FEW_NEW)
     counted, reason = {"effective_rows": found.weights.effective_rows}, _mismatch(found)
-    return counted | (_nothing(f"{NO_MATCH}: {reason}") if reason else _stated(found, terms))
+    return counted | (_nothing(f"{no_match}: {reason}") if reason else _stated(found, terms))
 
 
-def _mismatch(found: Population) -> str:
-    """Return why the tested rows cannot stand for the new ones; empty if they can."""
+def _mismatch(found: Population, *, few: bool = False) -> str:
+    """Return why the tested rows cannot stand for the new ones, which may be ``few``; empty if they can."""
     if found.lack:
         return found.lack
-    shift, left = found.remaining_shift
-    is_far = shift > MOST_SHIFT and left > MOST_LEFT
+    shift, left, by_chance = found.remaining_shift
+    is_far = shift > (max(MOST_SHIFT, by_chance) if few else MOST_SHIFT) and left > MOST_LEFT
     return f"with weights, their means differ by {shift:.2g} std" if is_far else ""
 
 
@@ -92,7 +93,7 @@ def _effect(each: Estimate, held: bool | None, terms: Terms) -> Effect:  # noqa:
         high=_finite(each.high),
         within=held,
         p=each.p,
-        text=_local_text(each, terms) if is_local else _text(each, held, terms),
+        text=local_text(each, terms.tail) if is_local else _text(each, held, terms),
     )
 
 
@@ -104,11 +105,14 @@ def _text(each: Estimate, held: bool | None, terms: Terms) -> str:  # noqa: FBT0
     return f"{told}; differs from a perfect model ({p}), by less than the tolerance" if held else f"{told} ({p})"
 
 
-def _local_text(each: Estimate, terms: Terms) -> str:
-    if each.p is None or each.p > terms.tail:
+def local_text(each: Estimate, alpha: float) -> str:
+    """Return the sentence about the local error along the inputs; without a least one if that is not positive."""
+    if each.p is None or each.p > alpha:
         return "no error of the uncertainties along the inputs is shown"
-    sizes = f"at least {100 * each.low:.2g} % along the inputs, typically {100 * each.value:.2g} %"
-    return f"uncertainties are off by {sizes} ({p_text(each.p)})"
+    typical, p = f"{100 * each.value:.2g} %", p_text(each.p)
+    if each.low <= 0:
+        return f"uncertainties are off along the inputs, typically by {typical} ({p})"
+    return f"uncertainties are off by at least {100 * each.low:.2g} % along the inputs, typically {typical} ({p})"
 
 
 def _finite(value: float) -> float | None:
@@ -122,7 +126,11 @@ def _width_factor(level: float, each: Estimate, tolerance: float) -> WidthFactor
 
 def foretold_effects(found: Population, terms: Terms) -> tuple[Effect, ...]:
     """Return the size and the bias of a population as tested rows foretell them; none if they cannot stand for it."""
-    return () if _mismatch(found) else _sizes([found.factor(terms.level, terms.tail), found.bias(terms.tail)], terms)
+    return (
+        ()
+        if _mismatch(found, few=True)
+        else _sizes([found.factor(terms.level, terms.tail), found.bias(terms.tail)], terms)
+    )
 
 
 def observed_effects(rows: Predictions, terms: Terms, dependence: RowDependence) -> tuple[Effect, ...]:
@@ -137,6 +145,11 @@ def observed_effects(rows: Predictions, terms: Terms, dependence: RowDependence)
 
 def _sizes(estimates: Sequence[Estimate], terms: Terms) -> tuple[Effect, ...]:
     return tuple(_effect(each._replace(p=None), is_inside(each, terms.tolerance) or None, terms) for each in estimates)
+
+
+def is_contradicted(foretold: Sequence[Effect] = (), observed: Sequence[Effect] = ()) -> bool:
+    """Return whether an effect that was observed contradicts what was foretold."""
+    return any(each.contradicts(other) for each in observed for other in foretold)
 
 
 FEWEST, FEWEST_NEW = 20, 5  # Fewest tested and new rows that say anything
@@ -213,14 +226,21 @@ def transfer_located(
     """Return what tested rows say about new inputs whose places are known; see :func:`transfer`."""
     scaling, tested, beyond, places = located.scaling, located.tested, located.beyond, located.near
     sample = _Sample(scaling, run)
-    found = sample.of_factor(tested, new.lazy_inputs(), places, terms.level)
+    compared = {} if labelled is None else sample.compared(rows, labelled, terms)
+    counted = labelled if labelled is not None and is_contradicted(**compared) else tested
+    found = sample.of_factor(counted, new.lazy_inputs(), places, terms.level)
+    if found is not None and counted is labelled:
+        found = replace(found, counted="new targets")
     conclusion = NewInputs(
         tolerance=terms.tolerance,
         level=terms.level,
         rows=len(new),
         beyond=beyond.summary(),
         inputs_differ=located.differ,
-        **state(found, terms),
+        contradicted=counted is labelled,
+        labelled=0 if labelled is None else len(labelled),
+        **compared,
+        **state(found, terms, CONTRADICTED if counted is labelled else NO_MATCH),
     )
     if label and found is not None:
         numbers = new.row_numbers()[sample.new_places(places)]
@@ -231,8 +251,6 @@ def transfer_located(
         conclusion = replace(conclusion, label=tuple(chosen), no_label=lacking)
     elif label:
         conclusion = replace(conclusion, no_label=FEW_NEW)
-    if labelled is not None:
-        conclusion = replace(conclusion, labelled=len(labelled), **sample.compared(rows, labelled, terms))
     columns = {
         "distance": beyond.distance,
         "nearest": np.append(rows.row_numbers(), np.full(len(tested) - len(rows), -1))[beyond.nearest],

@@ -11,6 +11,10 @@ from calcheck.reports.conclusion import MOST_ROWS, Effect, NewInputs
 NEW = "new_inputs"  # Role of the file
 SIGNIFICANT = 0.05  # Maximum p-value of inputs that differ
 NAMED, LONGEST = 2, 32  # Most names of inputs that differ, and most characters of the name of a file
+CHANGED = (
+    "not only inputs changed: predictions there are of another model, such as a corrected one, or targets differ at the"
+    " same inputs; only the new targets count"
+)
 
 
 def name_of(report: Report) -> str:
@@ -30,8 +34,8 @@ def facts(on: NewInputs, tested: int) -> tuple[list[Fact], list[Fact]]:
     untested = f"; {on.beyond.untested:,} have a category that was not tested" if on.beyond.untested else ""
     beyond = f"{beyond_text(on)} lie beyond the tested inputs{named}{untested}"
     after = [("rows", count_text(on, tested)), ("coverage", coverage_text(on))]
-    after += [("observed", f"{text}, of {on.labelled:,} rows with targets") for text in observed_texts(on)]
-    after += [("judged", on.unjudged), ("label", label_text(on))]
+    after += [("observed", f"{text}, of {on.labelled:,} rows with targets") for text, _ in observed_texts(on)]
+    after += [("changed", CHANGED if on.contradicted else ""), ("judged", on.unjudged), ("label", label_text(on))]
     return [("beyond", beyond), ("new", differ_text(on))], [each for each in after if each[1]]
 
 
@@ -59,7 +63,8 @@ def beyond_text(on: NewInputs) -> str:
 
 def rows_text(on: NewInputs) -> str:
     """Return how many new rows lie beyond the tested inputs, and how many tested rows count for the others."""
-    count = "" if on.effective_rows is None else f"; {on.effective_rows:,.0f} tested rows count"
+    counted = "new targets" if on.contradicted else "tested rows"
+    count = "" if on.effective_rows is None else f"; {on.effective_rows:,.0f} {counted} count"
     untested = f" ({on.beyond.untested:,} by an untested category)" if on.beyond.untested else ""
     return f"{beyond_text(on)} lie beyond{untested}{count}"
 
@@ -76,7 +81,10 @@ def differ_text(on: NewInputs) -> str:
 
 def count_text(on: NewInputs, tested: int) -> str:
     """Return how many of the tested rows count for the new ones."""
-    rows = f"of {tested:,} tested rows" + (f" and {on.labelled:,} new ones with targets" if on.labelled else "")
+    known = [f"{tested:,} tested rows"] * (not on.contradicted)
+    known += [f"{on.labelled:,} new ones with targets"] * (on.labelled > 0)
+    rows = f"of {' and '.join(known)}"
+    tested = 0 if on.contradicted else tested
     rows += f", of which {MOST_ROWS:,} are sampled," if tested + on.labelled > MOST_ROWS else ""
     return f"none {rows} count there" if on.effective_rows is None else f"{on.effective_rows:,.0f} {rows} count there"
 
@@ -89,14 +97,14 @@ def coverage_text(on: NewInputs) -> str:
     return f"{percent(on.level)} intervals {width}are expected to hold {percent(float(f'{on.coverage:.2g}'))}"
 
 
-def observed_texts(on: NewInputs) -> Iterator[str]:
-    """Yield what was foretold for the new rows with targets, and what was observed."""
+def observed_texts(on: NewInputs) -> Iterator[tuple[str, bool]]:
+    """Yield what was foretold for the new rows with targets and what was observed, and whether these contradict."""
     foretold = {(each.topic, each.kind): each for each in on.foretold}
     for each in on.observed:
         own = foretold.get((each.topic, each.kind))
         told = "nothing foretold" if own is None or own.value is None else f"foretold {_number(own)}"
         if each.value is not None:
-            yield f"{told}, observed {_number(each)}"
+            yield f"{told}, observed {_number(each)}", own is not None and each.contradicts(own)
 
 
 def _number(effect: Effect) -> str:

@@ -329,12 +329,14 @@ def _new_lines(on: answers.NewInputs, report: Report) -> Iterator[tuple[str, Cel
     yield "", Cell(new_inputs.rows_text(on))
     if on.inputs_differ.p <= SIGNIFICANT:
         yield "", Cell(new_inputs.differ_text(on))
-    if text := next(new_inputs.observed_texts(on), ""):
-        yield "", Cell(text)
+    told = list(new_inputs.observed_texts(on))
+    yield from (("", Cell(text)) for text, _ in [each for each in told if each[1]] or told[:1])
+    if on.contradicted:
+        yield "", Cell("not only inputs changed, also the model or targets: new targets count")
     if on.unjudged:
         yield "", Cell(on.unjudged)
-    if on.no_label:
-        yield "", Cell(new_inputs.label_text(on))
+    if text := new_inputs.label_text(on):
+        yield "", Cell(text)
 
 
 def _limits_lines(report: Report, conclusion: Conclusion) -> Iterator[tuple[str, Cell]]:

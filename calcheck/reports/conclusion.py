@@ -1,5 +1,6 @@
 """The answer of a report: its effects, the worst region and the best model, and what the rows could have shown."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -46,6 +47,13 @@ class Effect:
     within: bool | None = None
     p: float | None = None  # p-value against a perfect model, adjusted for the number of topics
     text: str  # The sentence
+
+    def contradicts(self, other: "Effect") -> bool:
+        """Return whether both are about the same, and their intervals have no number in common."""
+        least = max(-math.inf if each.low is None else each.low for each in (self, other))
+        most = min(math.inf if each.high is None else each.high for each in (self, other))
+        is_same = (self.topic, self.kind) == (other.topic, other.kind) and None not in (self.value, other.value)
+        return is_same and least > most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +161,8 @@ class NewInputs(Answered):
     label: tuple[int, ...] = ()  # The new rows whose targets would narrow the interval most, the most useful first
     no_label: str = ""  # Why there are fewer than were asked for; empty if there are as many
     labelled: int = 0  # Number of new rows with targets, which the effects make use of
+    # Whether an effect was observed that contradicts what was foretold; the effects then make use of no other rows
+    contradicted: bool = field(default=False, metadata=ADDED)
     unjudged: str = ""  # Which predictions or targets of the new rows are not judged, and why; empty if all are
     foretold: tuple[Effect, ...] = ()  # The effects of new rows with targets as the tested rows foretell them
     observed: tuple[Effect, ...] = ()  # The effects of new rows with targets as they were observed

@@ -111,7 +111,8 @@ def _labels(report: Report, new: list[str]) -> Iterator[tuple[str, list[str]]]:
         return
     more = FEWEST_ROWS - on.effective_rows  # where nothing is stated; not where weights do not suffice
     if on.rows_needed is not None:  # a target there has as much weight as a tested row that counts
-        more = on.effective_rows * (on.rows_needed / min(report.input.n + on.labelled, MOST_ROWS) - 1)
+        known = on.labelled + (0 if on.contradicted else report.input.n)
+        more = on.effective_rows * (on.rows_needed / min(known, MOST_ROWS) - 1)
     count = max(LABELS, TENS * math.ceil(more / TENS))
     if more > 0 and count <= on.rows - on.beyond.rows - on.labelled:
         yield "evaluate", [*new, "--label", str(count), "--pointwise", "rows.csv"]
@@ -122,7 +123,7 @@ def _mended_there(report: Report, new: list[str]) -> list[str]:
     on = None if report.conclusion is None else report.conclusion.on
     if on is None or on.answer != "no" or (on.effective_rows or 0.0) < FEWEST_WEIGHTED:
         return []
-    if on.labelled and not on.foretold:  # tested rows alone cannot stand for these
+    if on.contradicted or (on.labelled and not on.foretold):  # tested rows alone cannot stand for these
         return []
     from calcheck.storage.prediction_files import corrected_name
 

@@ -78,6 +78,30 @@ def test_rows_to_label_are_ranked_and_known_targets_compared_with_what_was_foret
     assert topics[0][:2] == topics[1][:2] == ["size", "bias"]
 
 
+@pytest.mark.slow
+def test_targets_that_contradict_what_was_foretold_count_alone(calcheck, evaluated, frames, files, tmp_path):
+    """Errors are ten times as large as among the tested rows; with 26 of 35 targets, too few count for an answer."""
+    old, new = frames[0], frames[1]
+    new = new.assign(y=new["mean"] + 10 * (new["y"] - new["mean"]))
+    found = {}
+    for count in (35, 26):
+        new.assign(y=new["y"].where(new.index < count)).to_csv(tmp_path / "known.csv", index=False)
+        found[count] = evaluated(files[0], *X, "--on", tmp_path / "known.csv")["conclusion"]["on"]
+    assert [each["contradicted"] for each in found.values()] == [True, True]
+    assert [each["answer"] for each in found.values()] == ["no", "not-shown"]
+    effect, observed = found[35]["effects"][0], found[35]["observed"][0]
+    assert effect["value"] == pytest.approx(observed["value"], rel=0.2)
+    assert found[35]["effective_rows"] <= 35
+    assert "cannot stand for all new rows: 25 new targets count, 30 are needed" in found[26]["effects"][0]["text"]
+    told = " ".join(
+        calcheck("evaluate", files[0], *X, "--on", tmp_path / "known.csv", *FEW, "--metrics", "zms").out.split()
+    )
+    assert "not only inputs changed, also the model or targets: new targets count" in told
+    same = frames[1].assign(y=old["y"].to_numpy()[:40] - old["mean"].to_numpy()[:40] + frames[1]["mean"])
+    same.to_csv(tmp_path / "known.csv", index=False)
+    assert not evaluated(files[0], *X, "--on", tmp_path / "known.csv")["conclusion"]["on"]["contradicted"]
+
+
 def test_nothing_is_foretold_where_few_tested_rows_count(evaluated, files, tmp_path):
     """The new rows are in a corner of the tested inputs, which has few rows."""
     rng = np.random.default_rng(0)

@@ -6,13 +6,14 @@ from functools import partial
 import numpy as np
 import pytest
 
+from calcheck.conclusion.answer import Estimate
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
 from calcheck.new_inputs.population import binomial_p
-from calcheck.new_inputs.transfer import transfer
+from calcheck.new_inputs.transfer import local_text, transfer
 from calcheck.predictions import InMemory, Predictions
 from calcheck.render.new_inputs import count_text
 from tests.benchmarks import right_models
@@ -144,6 +145,12 @@ def test_predictions_of_other_kinds_have_the_factor_of_the_tested_rows_where_the
     assert abs(np.log(found.effects[0].value / size.value)) < 0.1
     assert found.answer != "no"
     assert ("inputs" in [each.topic for each in found.effects]) == (kind != "intervals")
+
+
+def test_a_local_error_has_no_least_size_below_zero():
+    """Seen on QM9: the test by random signs is significant, and the limit by the influences is below 0."""
+    told = local_text(Estimate("inputs", 0.019, -0.039, np.inf, 0.015), 0.1)
+    assert told == "uncertainties are off along the inputs, typically by 1.9 % (p 0.015)"
 
 
 def test_p_of_a_share_is_binomial():
