@@ -23,6 +23,7 @@ ERFC = np.frompyfunc(math.erfc, 1, 1)
 QUANTILE = NormalDist().inv_cdf
 INVERSE = np.frompyfunc(lambda p: QUANTILE(p) if 0 < p < 1 else {0: -np.inf, 1: np.inf}.get(p, np.nan), 1, 1)
 STEEPEST = 1e100  # Maximum rate of exponential distributions, in units of sqrt(gamma): effectively point masses
+FARTHEST_SCORE, NEAR_ZERO = 40.0, 1e-150  # Normal scores that stand for infinite ones, and for 0
 FARTHEST = 1e100  # Maximum distance or scale, in length scales: effectively infinite, but its square is finite
 MIN_FULL, MAX_FULL = 1e3, 1e9  # Numbers in this range are written as whole numbers
 REACH = 7.5  # Normal scores from -7.5 to 7.5 are integrated over
@@ -173,6 +174,41 @@ def normal_kernel_mean(distance: Values, scale: Values, gamma: Values) -> Values
 def normal_kernel_norm(scale: Values, gamma: Values) -> Values:
     """Return E exp(-gamma (E - E')^2) for independent E, E' ~ N(0, scale^2), with broadcasting."""
     return np.asarray(1 / np.sqrt(1 + 4 * in_lengths(scale, gamma) ** 2))
+
+
+def truncated_normal_kernel_mean(distance: Values, scale: Values, gamma: Values, ends: tuple[Values, Values]) -> Values:
+    """Return E exp(-gamma (d - E)^2) 1{a < E < b} for E ~ N(0, scale^2) and the ends a < b, with broadcasting."""
+    spread = 1 + 2 * in_lengths(scale, gamma) ** 2
+    middle, root = (1 - 1 / spread) * distance, np.sqrt(spread) / scale
+    with np.errstate(over="ignore"):
+        below, above = (sc.ndtr((end - middle) * root) for end in ends)
+    return np.asarray(normal_kernel_mean(distance, scale, gamma) * (above - below))
+
+
+def truncated_normal_kernel_norm(scale: Values, gamma: Values, ends: tuple[Values, Values]) -> Values:
+    """Return E exp(-gamma (E - E')^2) 1{a < E, E' < b} for independent E, E' ~ N(0, scale^2) and the ends a < b."""
+    pairs = 1 + 4 * in_lengths(scale, gamma) ** 2
+    correlation = (pairs - 1) / (pairs + 1)
+    with np.errstate(over="ignore"):
+        low, high = (end / scale * np.sqrt(2 * pairs / (pairs + 1)) for end in ends)
+    inside = (
+        joint_normal_cdf(high, high, correlation)
+        + joint_normal_cdf(low, low, correlation)
+        - 2 * joint_normal_cdf(low, high, correlation)
+    )
+    return np.asarray(np.maximum(inside, 0) / np.sqrt(pairs))
+
+
+def joint_normal_cdf(x: Values, y: Values, correlation: Values) -> Values:
+    """Return P(X <= x, Y <= y) of standard normal X and Y with a correlation in [0, 1].
+
+    Source: Owen (1956), "Tables for computing bivariate normal probabilities".
+    """
+    x, y = (np.clip(np.where(each == 0, NEAR_ZERO, each), -FARTHEST_SCORE, FARTHEST_SCORE) for each in (x, y))
+    apart = np.sqrt(np.maximum((1 - correlation) * (1 + correlation), NEAR_ZERO))
+    with np.errstate(over="ignore"):
+        corners = sc.owens_t(x, (y / x - correlation) / apart) + sc.owens_t(y, (x / y - correlation) / apart)
+    return np.asarray((sc.ndtr(x) + sc.ndtr(y) - (x * y < 0)) / 2 - corners)
 
 
 def joint_normal_kernel_mean(distances: Values, cholesky: Values, gamma: Values) -> Values:

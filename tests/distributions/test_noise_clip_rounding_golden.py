@@ -6,7 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 import calcheck
 from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
@@ -94,6 +94,26 @@ def test_clipped_normal_distributions_agree_with_scoringrules():
     y = np.clip(loc + scale * rng.normal(size=200), low, high)
     expected = scoringrules.crps_cnormal(y, loc, scale, low, high)
     assert_allclose(Clipped(Gaussian(loc, scale), low, high).crps(y), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 2.0), (-np.inf, 1.0), (0.0, np.inf)])
+@pytest.mark.parametrize("gamma", [0.1, 40.0])
+def test_kernels_of_clipped_normal_distributions_are_sums_however_narrow_the_kernel_is(low, high, gamma):
+    loc, scale = np.array([0.0, -3.0, 1.5]), np.array([1.0, 8.0, 0.3])
+    clipped = Observation(low=np.full(3, low), high=np.full(3, high)).distributions(Gaussian(loc, scale))
+    ends, point, gammas = (max(low, -40.0), min(high, 40.0)), np.array([[0.4]]), np.array([gamma])
+    nodes, weights = np.polynomial.legendre.leggauss(1000)
+    values = (np.linspace(*ends, 5)[:-1, None] + np.diff(ends) * (1 + nodes) / 8).ravel()
+    widths = np.tile(np.diff(ends) * weights / 8, 4)
+    norms, means = clipped.kernel_norm(gammas), clipped.kernel_mean(point, gammas)
+    for row in range(3):
+        z = (values - loc[row]) / scale[row]
+        mass = widths * np.exp(-(z**2) / 2) / (scale[row] * np.sqrt(2 * np.pi))
+        below, above = ndtr((low - loc[row]) / scale[row]), ndtr((loc[row] - high) / scale[row])
+        at, weight = np.concatenate([values, ends]), np.concatenate([mass, [below, above]])
+        kernels = np.exp(-gamma * (at[:, None] - at) ** 2)
+        assert_allclose(norms[row], weight @ kernels @ weight, rtol=1e-9)
+        assert_allclose(means[row], weight @ np.exp(-gamma * (at - 0.4) ** 2), rtol=1e-9)
 
 
 def test_masses_far_beyond_limits_have_finite_logarithms():
