@@ -115,10 +115,10 @@ class Pit(OrderedMetric):
         return RowResults({"pit_low": left, "pit_high": right}, terms, fixed={"places": places}, details=details)
 
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - not random
-        """Return the value; for distributions without jumps from the sorted values alone."""
+        """Return the value, by the shortest computation."""
         left, right = self._limits(source.predictions())
-        if left is right and self.statistic == "cramer-von-mises":
-            return pit.distance_of_sorted(np.sort(right))
+        if self.statistic == "cramer-von-mises":
+            return pit.distance_of_sorted(np.sort(right)) if left is right else pit.distance_of_jumps(left, right)
         terms, places = pit.distribution(left, right)
         return bootstrap.Statistic(terms, len(right), self.value, {"places": places}).estimate()
 

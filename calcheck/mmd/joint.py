@@ -177,10 +177,11 @@ class DataSets:
         """
         data = self._data_set(self.rows)
         shared = rbf.SharedFeatures(data, self.predictive, lambda: self.run.rng(RandomStream.FEATURES))
-        for each in chain([data], map(self._data_set, self.replicates)):
+        data_sets = chain([data], map(self._data_set, self.replicates))
+        while some := list(islice(data_sets, TOGETHER)):
             with one_blas_thread():  # many small products
-                found = np.nan if each.gamma is None else shared.mean_score(each)
-            yield found
+                found = [np.nan if each.gamma is None else shared.mean_score(each) for each in some]
+            yield from found
 
     def sums(self, form: laplace.PairForm) -> Iterator[float]:
         """Yield a form of the data, then of each replicate; NaN if the scale of the kernel is undefined."""

@@ -193,10 +193,10 @@ def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:
 
 def _different(left: Values, right: Values) -> tuple[Indices | None, Values, Values]:
     """Return the label of the distinct jump of each row, None if jumps rarely repeat, and the limits of the jumps."""
-    ends = [np.unique(values, return_inverse=True) for values in (left, right)]
-    if len(ends[0][0]) * FEW > len(left):
+    ordered = np.sort(left)
+    if (1 + np.count_nonzero(ordered[1:] != ordered[:-1])) * FEW > len(left):
         return None, left, right
-    (low, from_), (high, to) = ends
+    (low, from_), (high, to) = (np.unique(values, return_inverse=True) for values in (left, right))
     pairs, label = np.unique(from_ * len(high) + to, return_inverse=True)
     return label, low[pairs // len(high)], high[pairs % len(high)]
 
@@ -309,6 +309,23 @@ def distance_of_sorted(values: Values) -> float:
     """Return the integral of :func:`cramer_von_mises` for the steps at sorted values (n,)."""
     n = len(values)
     return float(np.mean((values - (np.arange(n) + 0.5) / n) ** 2) + 1 / (12 * n**2))
+
+
+def distance_of_jumps(left: Values, right: Values) -> float:
+    """Return the integral of :func:`cramer_von_mises` for jumps (n,); see :func:`distribution`."""
+    wide, middle = right - left > NARROW, (left + right) / 2
+    start, stop = np.where(wide, left, middle), np.where(wide, right, middle)
+    slopes = np.divide(1.0, right - left, out=np.zeros_like(left), where=wide)
+    ends = np.concatenate([start, stop])
+    order = np.argsort(ends)
+    places = ends[order]
+    widths, slope = np.diff(places), np.cumsum(np.concatenate([slopes, -slopes])[order])[:-1] / len(left)
+    above = np.concatenate([[0.0], np.cumsum(slope * widths)]) - places
+    if not wide.all():
+        above += np.cumsum(np.concatenate([~wide, np.zeros(len(left), np.bool_)])[order]) / len(left)
+    first, last = above[:-1], above[:-1] + (slope - 1) * widths
+    inner = np.sum((first**2 + first * last + last**2) * widths)
+    return float((inner + places[0] ** 3 + (1 - places[-1]) ** 3) / 3)
 
 
 def anderson_darling(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:

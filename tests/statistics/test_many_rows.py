@@ -26,7 +26,7 @@ from calcheck.statistics.groups import (
     digitize,
     resampled_weights,
 )
-from calcheck.statistics.pit import cramer_von_mises, distance_of_sorted, distribution
+from calcheck.statistics.pit import cramer_von_mises, distance_of_jumps, distance_of_sorted, distribution
 from calcheck.statistics.zscores import median
 from tests.helpers.families import cauchy, gaussian, laplace, student_t
 from tests.helpers.files import limited
@@ -116,6 +116,16 @@ def test_the_pit_distance_of_sorted_values_is_that_of_their_distribution():
     terms, places = distribution(values, values)
     expected = cramer_von_mises(Averages(terms, 300).means(), places)
     assert_allclose(distance_of_sorted(np.sort(values)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_the_pit_distance_of_jumps_is_that_of_their_distribution(share):
+    rng = np.random.default_rng(0)
+    left = rng.integers(0, 9, 300) / 10
+    right = left + 0.1 * rng.random(300) * (rng.random(300) < share)
+    terms, places = distribution(left, right)
+    expected = cramer_von_mises(Averages(terms, 300).means(), places)
+    assert_allclose(distance_of_jumps(left, right), expected, rtol=1e-12)
 
 
 def test_cut_tie_groups_are_few():
