@@ -126,7 +126,8 @@ class _Style:
         self._legend = {"columns": columns, "symbolOpacity": 1, **symbol} if width else None
         self._places = {name: place for place, name in enumerate(name for name in names if not _is_reference(name))}
         own = {name: COLORS[place % len(COLORS)] for name, place in self._places.items()}
-        self.colors = {plain_name(name): pictures.JUDGED.get(name, own.get(name, GRAY)) for name in names}
+        known = pictures.JUDGED | pictures.MARKED
+        self.colors = {plain_name(name): known.get(name, own.get(name, GRAY)) for name in names}
         self._scale = {"domain": list(self.colors), "range": list(self.colors.values())}
 
     def color(self, name: str) -> Spec:
@@ -168,6 +169,11 @@ def _layers(mark: pictures.Mark, panel: pictures.Panel, style: _Style) -> list[S
             return [_extents(mark, panel, style)]
         case pictures.Cells():
             return [_cells(mark, panel)]
+        case pictures.Hatching():
+            x, y = _positions(panel.x), _positions(panel.y)
+            ends = {"x": x(mark.x_start), "x2": x(mark.x_stop), "y": y(mark.y_start), "y2": y(mark.y_stop)}
+            drawn = {"type": "rule", "strokeWidth": 1.2, "aria": False}
+            return [_layer(_rows(**ends), drawn, panel, style.color(mark.name))]
         case pictures.Rule():
             data = _rows(x=[mark.x]) if mark.y is None else _rows(y=[mark.y])
             drawn = {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.2}

@@ -13,6 +13,9 @@ REFERENCES = (PERFECT, EQUAL, "tolerance")
 """Ends of the names of marks that show what is expected; these marks are gray."""
 JUDGED = {"shown to be within it": "#009E73", "makes the answer NO": "#D55E00", "neither": "#0072B2"}
 """Names of marks beside a tolerance, with their colors."""
+NEW_ROWS, BEYOND = "new rows", "beyond the tested inputs"
+MARKED = {NEW_ROWS: "#000000", BEYOND: "#CC79A7"}
+"""Names of marks over a map, with colors that are none of its cells."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,18 @@ class Cells:
 
 
 @dataclass(frozen=True)
+class Hatching:
+    """Rectangles that are crossed by a diagonal, above others."""
+
+    # x_start, x_stop, y_start, y_stop: edges of the rectangles, (k,) each
+    x_start: Sequence[float]
+    x_stop: Sequence[float]
+    y_start: Sequence[float]
+    y_stop: Sequence[float]
+    name: str = ""  # Name in the legend
+
+
+@dataclass(frozen=True)
 class Rule:
     """A dashed line across the panel, which shows a reference."""
 
@@ -114,7 +129,7 @@ class Rule:
     y: float | None = None
 
 
-Mark = Line | Band | Points | Intervals | Bars | Cells | Rule
+Mark = Line | Band | Points | Intervals | Bars | Cells | Hatching | Rule
 
 
 @dataclass(frozen=True)

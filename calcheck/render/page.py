@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from calcheck.charts import drawing
-from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Rule
+from calcheck.charts.picture import Axis, Cells, Hatching, Mark, Panel, Picture, Rule
 from calcheck.core.text import embed, strip_control
 from calcheck.render import document as blocks
 from calcheck.render.data import fields_of
@@ -285,7 +285,7 @@ def figure(picture: Picture) -> Figure:
 def _tables(picture: Picture) -> Iterator[Table]:
     for panel in picture.panels:
         for mark in panel.marks:
-            if not isinstance(mark, Rule):
+            if not isinstance(mark, Hatching | Rule):
                 name = mark.label if isinstance(mark, Cells) else mark.name
                 yield _mark_table(mark, panel, " · ".join(filter(None, (panel.title, name))))
 

@@ -1,14 +1,29 @@
 """Pictures of a page: intervals of rows, maps and groups with the limits of right models."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calcheck.causes.candidates import HALF_WIDTHS, LOGARITHMS, READINGS
 from calcheck.causes.fits import Scored
-from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Intervals, Line, Mark, Panel, Picture, Points, Rule
+from calcheck.charts.picture import (
+    BEYOND,
+    NEW_ROWS,
+    PERFECT,
+    Axis,
+    Bars,
+    Cells,
+    Hatching,
+    Intervals,
+    Line,
+    Mark,
+    Panel,
+    Picture,
+    Points,
+    Rule,
+)
 from calcheck.core import sc
 from calcheck.core.text import percent
 from calcheck.distributions import Samples
@@ -20,8 +35,9 @@ from calcheck.reports.conclusion import Cause
 from calcheck.statistics.curves import RowIntervals
 from calcheck.typing import Mask, Values
 
-OBSERVED_TARGETS, BEYOND = "target", "beyond the tested inputs"
+OBSERVED_TARGETS = "target"
 MOST_POINTS = 500  # New rows on a map
+HATCHES = 30  # Parts of each axis of a map that are hatched or not
 INSIDE = 0.95  # Share of cells whose colors differ by their values; the others have the darkest ones
 OUTER = 0.005  # Share of new rows on each side that a map need not reach
 DISTANCE_BINS = 16
@@ -216,18 +232,36 @@ def _new_inputs_map(shown: NewRowsShown, places: Values, found: RegionMap) -> Pi
     axes = [_reaching(_axis(axis), *ends[:, column]) for column, axis in enumerate((found.x, found.y))]
     points = [np.clip(places[chosen, column], axis.low, axis.high) for column, axis in enumerate(axes)]
     beyond = shown.beyond[chosen]
-    marks = [
+    hatched = _hatching(axes, places, shown.beyond)
+    marks: list[Mark] = [hatched] if hatched.x_start else []
+    marks += [
         Points(points[0][part].tolist(), points[1][part].tolist(), name)
-        for part, name in ((~beyond, "new rows"), (beyond, BEYOND))
+        for part, name in ((~beyond, NEW_ROWS), (beyond, BEYOND))
         if part.any()
     ]
     told = f"{len(chosen):,} of {len(places):,} new rows" if len(chosen) < len(places) else "all new rows"
     return Picture(
         (Panel((cells, *marks), axes[0], axes[1]),),
         "Local factor, and the new rows",
-        f"Cells: tested rows. Points: {told}, those outside at the edge. Where there are no cells, nothing is known.",
+        f"Cells: tested rows. Points: {told}, those outside at the edge."
+        + " Hatched: most new rows lie beyond." * bool(hatched.x_start),
         "Map: local factor of the tested rows, with the new rows.",
     )
+
+
+def _hatching(axes: Sequence[Axis], places: Values, beyond: Mask) -> Hatching:
+    """Return the parts of a map in which most new rows, at places (m, 2), lie beyond the tested inputs, (m,)."""
+    edges, bins = list[Values](), list[Values]()
+    for axis, values in zip(axes, places.T, strict=True):
+        low, high = axis.low or 0.0, axis.high or 0.0
+        edges.append((np.geomspace if axis.log else np.linspace)(low, high, HATCHES + 1))
+        bins.append(np.clip(np.searchsorted(edges[-1], values, side="right") - 1, 0, HATCHES - 1))
+    taken, part = np.unique(bins[0] * HATCHES + bins[1], return_inverse=True)
+    across, up = np.divmod(taken[np.bincount(part, beyond) > HALF * np.bincount(part)], HATCHES)
+    (left, right), (low, high) = (
+        (edges[k][at].tolist(), edges[k][at + 1].tolist()) for k, at in enumerate((across, up))
+    )
+    return Hatching(left, right, low, high, BEYOND)
 
 
 def _reaching(axis: Axis, low: float, high: float) -> Axis:
@@ -245,7 +279,7 @@ def distances_picture(shown: NewRowsShown, tested: Values) -> Picture:
     lines = []
     for values, name in (
         (tested, "tested rows"),
-        (shown.distances, "new rows"),
+        (shown.distances, NEW_ROWS),
         (shown.distances[shown.beyond], BEYOND),
     ):
         counts = np.histogram(np.maximum(values, least), edges)[0]

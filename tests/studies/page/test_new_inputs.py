@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from calcheck.charts.picture import Cells, Points
+from calcheck.charts.drawing import legend
+from calcheck.charts.picture import Cells, Hatching, Points
 from calcheck.execution.run import Run
 from calcheck.predictions import Predictions
 from calcheck.regions import maps
@@ -26,7 +27,11 @@ def test_new_rows_are_points_over_the_local_factors_and_those_beyond_have_their_
     beyond, distances = np.array([False, False, True]), np.array([0.1, 0.2, 40.0])
     shown = NewRowsShown(beyond, distances, np.full(60, 0.15), places)
     on_map, by_distance = new_inputs_pictures(shown, found)
-    cells, *points = on_map.panels[0].marks
+    cells, hatched, *points = on_map.panels[0].marks
+    assert isinstance(hatched, Hatching)
+    assert hatched.x_stop == [on_map.panels[0].x.high]  # only where the third row is
+    assert [left < 50 for left in hatched.x_start] == [True]
+    assert legend(on_map) == {"beyond the tested inputs": "#CC79A7", "new rows": "#000000"}  # of no cell
     assert isinstance(cells, Cells)
     assert cells.value == pytest.approx([1.1] * len(cells.value))
     assert [(each.name, len(each.x)) for each in points if isinstance(each, Points)] == [
