@@ -56,6 +56,11 @@ class NewRows:
     labelled: Source | None = None  # Those that also have targets; None if none has
     unjudged: str = ""  # Why targets or predictions are not judged; empty if they are, or if there are none
 
+    @property
+    def has_targets(self) -> bool:
+        """Whether some rows have targets, used or not."""
+        return self.labelled is not None or self.unjudged.startswith(UNUSED)
+
 
 def read_new_rows(name: str, source: FileSource) -> NewRows:
     """Return the rows of another file, of which the inputs are in the columns of a source."""

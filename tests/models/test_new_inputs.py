@@ -54,6 +54,9 @@ def test_the_command_has_the_answers_of_all_models_and_refuses_what_does_not_fit
     assert re.search(r"And on new.csv\?  high\n  crps    high is best by crps: [1-9][\d.]* % below low", told)
     assert all(f"\n  {line}" in told for line in ("low     NO: ×", "high    NOT SHOWN: ×", "new "))
     assert re.search(r"calcheck evaluate \S+ --inputs a --on \S+new.csv", re.sub(r" \\\n +", " ", told))
+    assert "targets there" not in told
+    new[:20].assign(y=0.0).to_csv(on, index=False)
+    assert "targets there are not used" in calcheck(*arguments, "--inputs", "a").out
     assert "also pass --inputs or --embedding" in calcheck(*arguments).refused()
     assert (
         "low and other have different inputs"

@@ -53,6 +53,7 @@ def _answer(report: Report) -> Iterator[document.Answer]:
         answers = [(name, new_inputs.answer_text(each)) for name, each in on.models.items()]
         first = next(iter(on.models.values()))
         facts = [("new", new_inputs.rows_text(first)), ("inputs", new_inputs.differ_text(first))]
+        facts += [("judged", first.unjudged)] * bool(first.unjudged)
         effects = tuple((name, document.Cell(text)) for name, text in (own, *answers, *facts))
         name = new_inputs.name_of(report)
         yield document.Answer(f"And on {name}?", _leaders([] if on.best is None else [on.best]), effects)

@@ -27,6 +27,7 @@ from calcheck.studies.compare.options import ComparisonOptions, TrendOptions
 from calcheck.studies.options import WeightOptions
 
 CCE = "cce"
+TARGETS_UNUSED = "targets there are not used: to compare models on them, pass files with their predictions there"
 
 
 def run(request: Request) -> Report:
@@ -71,13 +72,17 @@ def _with_new_inputs(
         remedy = f"pass --only {names[0]}" if names else "omit --by-folder"
         raise OptionError(f"--on compares models of one data set by one target: {remedy}")
     source = models[0].source
-    new = request.open_new(request.data("on"), source).source
+    found = request.open_new(request.data("on"), source)
+    new = found.source
     with new.error_names():
         rows, files = new.predictions(), new.input_info().files
     require_other_file(files, [each for model in models for each in model.source.input_info().files])
     inputs = () if rows.has_embedding else source.input_names()
     options = request.options(ComparisonOptions)
     report = compare(models, metrics, swaps=options.permutations, run=run, new=rows, inputs=inputs)
+    if report.on is not None and found.has_targets:
+        answers = {name: replace(each, unjudged=TARGETS_UNUSED) for name, each in report.on.models.items()}
+        report = replace(report, on=replace(report.on, models=answers))
     return replace(report, input=with_new_files(report.input, files))
 
 
