@@ -87,10 +87,11 @@ def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = Non
         roles = replace(roles, target=own.target if {*own.target} <= {*names} else ())
     roles = replace(roles, other_categories=True)
     found.roles = replace(roles, target=())
+    partly = _without_some_predictions(found)
     with found.error_names():
         known = [_is_known(found.predictions().columns.get(each)) for each in roles.target]
     if not known or not np.logical_and.reduce(known).any():
-        return NewRows(found, unjudged=UNJUDGED if roles.predictive is not None or _predicts(found) else "")
+        return NewRows(found, unjudged=partly or (UNJUDGED if found.roles.predictive or _predicts(found) else ""))
     if roles.predictive is None:
         known_names = found.table.schema.names
         lacking = [each for each in column_roles.columns_of(source.roles.predictive) if each not in known_names]
@@ -102,7 +103,27 @@ def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = Non
     also = (*found.also, *source.dependence)
     labelled = replace(found, options=replace(found.options, nan_policy="omit"), narrow=False, also=also)
     labelled.roles = roles
-    return NewRows(found, labelled)
+    return NewRows(found, labelled, unjudged=partly)
+
+
+def _without_some_predictions(source: FileSource) -> str:
+    """Return how many rows lack predictions; then those of the others are left unread. Empty if no row does."""
+    roles, columns = source.roles, column_roles.columns_of(source.roles.predictive)
+    if roles.predictive is None or source.layout.layout or source.options.nan_policy == "omit":
+        return ""
+    try:
+        source.predictions()
+    except DataError:
+        inputs = replace(source)
+        inputs.roles = replace(roles, predictive=None, observed=None)
+        with source.error_names():
+            rows = inputs.predictions()
+        missing = [~_is_known(rows.columns[each]) for each in columns if each in rows.columns]
+        if not missing or not (count := int(np.logical_or.reduce(missing).sum())):
+            return ""
+        source.roles = inputs.roles
+        return f"{count:,} of {len(rows):,} rows there have no predictions: their targets are not used"
+    return ""
 
 
 def _predicts(source: FileSource) -> bool:

@@ -161,6 +161,17 @@ def test_predictions_without_targets_and_targets_without_predictions_are_not_jud
     assert [name for name, text in found.items() if unused in text] == ["alone"]
 
 
+@pytest.mark.slow
+def test_predictions_are_needed_only_beside_targets(calcheck, evaluated, frames, files, tmp_path):
+    new, some = frames[1], frames[1].index < 30
+    new.assign(**{name: new[name].where(some) for name in ("y", "mean", "std")}).to_csv(tmp_path / "some.csv")
+    on = evaluated(files[0], *X, "--on", tmp_path / "some.csv")["conclusion"]["on"]
+    assert (on["rows"], on["labelled"], on["width"]) == (40, 30, None)
+    assert on["unjudged"] == "10 of 40 rows there have no predictions: their targets are not used"
+    new.assign(std=new["std"].where(some, -1)).to_csv(tmp_path / "wrong.csv")
+    assert "std must be" in calcheck("evaluate", files[0], *X, *FEW, "--on", tmp_path / "wrong.csv").refused()
+
+
 def test_several_files_are_named_as_they_were_given(calcheck, frames, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "parts").mkdir()
