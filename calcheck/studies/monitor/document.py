@@ -1,5 +1,6 @@
 """Documents and pictures of a monitored model: whether there is an alarm, and metrics by window and horizon."""
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -89,7 +90,7 @@ def is_outside(result: Result) -> bool:
 
 
 MOST_WINDOWS = 1_000  # Maximum number of windows in the picture
-LOWEST = 1e-6  # Smallest e-value of the axis
+LOWEST, LARGEST = 1e-6, 1e12  # Smallest and largest e-value of the axis
 
 
 def monitor_picture(report: Report) -> Picture:
@@ -111,13 +112,14 @@ def monitor_picture(report: Report) -> Picture:
 def _e_process(found: Monitor, label: str) -> Panel:
     """Return the panel of the e-process, with a line at the threshold, and the time of the alarm."""
     axis, times = _axis(found.path_times, label)
-    values = [2.718281828459045 ** min(each, 700.0) for each in found.path_log_e_values]
+    values = [min(math.exp(min(each, math.log(2 * LARGEST))), LARGEST) for each in found.path_log_e_values]
     marks: list[Mark] = [Line(times, values, "e-value"), Rule(y=found.threshold)]
     if found.alarm_time is not None:
         _, at = _axis((found.alarm_time,), label)
         marks.append(Points(at, [found.threshold], "alarm"))
     low = None if min(values) > LOWEST else LOWEST
-    return Panel(tuple(marks), axis, Axis("e-value", log=True, low=low), "evidence against the model")
+    title = "evidence against the model" + f", cut at {LARGEST:.0e}" * (max(values) == LARGEST)
+    return Panel(tuple(marks), axis, Axis("e-value", log=True, low=low), title.replace("e+", "e"))
 
 
 def _panel(results: Sequence[Result], label: str) -> Panel:

@@ -15,6 +15,7 @@ from scipy.stats import binom, norm, t
 
 import calcheck as package
 from calcheck.errors import Message
+from calcheck.studies.monitor.document import monitor_picture
 from calcheck.studies.monitor.state import read_monitor_state, write_monitor_state
 from tests.helpers.files import write
 from tests.helpers.schemas import validate
@@ -426,6 +427,14 @@ def test_the_table_and_the_picture_show_windows_and_the_alarm(calcheck, tmp_path
     assert "windows of 2 times, newest first" in right.out
     few = calcheck("monitor", write(tmp_path / "few.parquet", forecasts(5)), "--time", "date", "--table")
     assert "windows of 1 time, newest first\n" in few.out
+
+
+def test_the_picture_of_an_e_value_beyond_all_numbers_has_the_threshold_and_is_cut():
+    found = package.monitor(pd.DataFrame(forecasts(60, wrong=50)), "date")
+    panel = monitor_picture(found).panels[0]
+    assert max(found.monitor.path_log_e_values) > 710  # no float
+    assert (panel.marks[0].y[-1], panel.marks[1].y) == (1e12, 20)
+    assert panel.title == "evidence against the model, cut at 1e12"
 
 
 @pytest.mark.parametrize(
