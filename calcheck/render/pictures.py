@@ -24,7 +24,7 @@ from calcheck.charts.picture import (
 )
 from calcheck.core.text import p_text, percent
 from calcheck.errors import DataError
-from calcheck.render.numbers_and_notes import ABSENT, is_withheld, name_with_unit, number, p_value
+from calcheck.render.numbers_and_notes import ABSENT, factor, is_withheld, name_with_unit, number, p_value, shift
 from calcheck.render.screen import SIGNIFICANT, screen_answer
 from calcheck.reports import SPREAD, WIDTH, Conclusion, Curve, CurveName, Input, Report, Result
 from calcheck.reports.conclusion import Effect, WidthFactor, WorstRegion
@@ -387,6 +387,7 @@ def _bars(curve: Curve, high: Sequence[float], name: str) -> Bars:
 
 
 MARGIN = 1.6  # How far axes extend at least, relative to the tolerance
+ROOM = 0.05  # Beyond the outermost mark, as a share of the axis
 NO_ERRORS = ("size", "shape", "correlation")  # Topics of which the picture has the factors
 ANSWER_BARS = "Bars: 90 % intervals. Local errors have no upper limit: their bars begin at what they are at least."
 
@@ -447,14 +448,16 @@ def _places(region: WorstRegion, found: Conclusion, tolerance: float) -> Iterato
             low, high = -inf if least is None else least, inf if most is None else most
             is_no = found.answer == "no" and (high < first or low > last)
             within = True if first <= low and high <= last else False if is_no else None
-            yield _Estimate(f"{name}: {value:.3g} ({low:.3g}–{high:.3g})", value, low, high, within)
+            text = (shift if region.level is None else factor)((value, least, most)).replace(" std", "")
+            yield _Estimate(f"{name}: {text}", value, low, high, within)
 
 
 def _factor(each: WidthFactor, size: Effect | None, wide: float) -> _Estimate:
     """Return a factor, which is beyond the tolerance if its whole interval is, or as the answer says."""
     low, high = each.low or 0.0, inf if each.high is None else each.high
     within = (False if low > wide or high < 1 / wide else each.within) if size is None else size.within
-    return _Estimate(f"{percent(each.level)}: {each.value:.3g} ({low:.3g}–{high:.3g})", each.value, low, high, within)
+    text = factor((each.value, each.low, each.high))
+    return _Estimate(f"{percent(each.level)}: {text}", each.value, low, high, within)
 
 
 def _error(each: Effect) -> _Estimate:
@@ -462,25 +465,31 @@ def _error(each: Effect) -> _Estimate:
     value, low = each.value or 0.0, -inf if each.low is None else each.low
     if each.topic == "bias":
         high = inf if each.high is None else each.high
-        return _Estimate(f"bias: {value:.2g} ({low:.2g}–{high:.2g})", value, low, high, each.within)
+        text = shift((value, each.low, each.high)).replace(" std", "")
+        return _Estimate(f"bias: {text}", value, low, high, each.within)
     name = f"{each.topic}, bias" if each.kind == "bias" else each.topic
     low = low if each.p is None or each.p <= SIGNIFICANT else 0.0
-    least = f"at least {low:.2g}" if low > 0 else "none shown"
+    least = f"at least {low:#.2g}" if low > 0 else "none shown"
     return _Estimate(f"{name}: {least}", max(value, 0.0), max(low, 0.0), max(value, 0.0), each.within)
 
 
 def _panel_of(lines: Sequence[_Estimate], tolerance: Bars, axis: Axis, right: float, title: str) -> Iterator[Panel]:
-    """Yield the panel of estimates, if there are any; limits beyond its ends are cut."""
+    """Yield the panel of estimates, if there are any, with room for their marks; infinite limits are cut."""
     if not lines:
         return
     found = [end for each in lines for end in (each.low, each.value, each.high) if isfinite(end)]
     known = [end for end in found if end > 0 or not axis.log]
-    low, high = min([*known, axis.low or 0.0]), max([*known, axis.high or 0.0])
+    least, most = axis.low or 0.0, axis.high or 0.0
+    low, high = min([*known, least]), max([*known, most])
+    room = (high / low) ** ROOM if axis.log else ROOM * (high - low)
+    if low < least:
+        low = low / room if axis.log else low - room
+    if high > most:
+        high = high * room if axis.log else high + room
     marks: list[Mark] = [tolerance, Rule(x=right)]
     for name, within in zip(JUDGED, (True, False, None), strict=True):
         chosen = [(float(place), each) for place, each in enumerate(lines) if each.within is within]
         ends_of = [[min(max(end, low), high) for end in (each.value, each.low, each.high)] for _, each in chosen]
-        values, least, most = zip(*ends_of, strict=True) if chosen else ((), (), ())
-        marks += [Points(values, [place for place, _ in chosen], name, least, most, horizontal=True)] if chosen else []
-    names = tuple(each.name.replace("inf", "∞").replace("-", "−") for each in lines)
-    yield Panel(tuple(marks), replace(axis, low=low, high=high), Axis(names=names), title)
+        values, lows, highs = zip(*ends_of, strict=True) if chosen else ((), (), ())
+        marks += [Points(values, [place for place, _ in chosen], name, lows, highs, horizontal=True)] if chosen else []
+    yield Panel(tuple(marks), replace(axis, low=low, high=high), Axis(names=tuple(each.name for each in lines)), title)

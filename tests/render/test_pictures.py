@@ -199,8 +199,8 @@ def test_the_picture_of_the_answer_has_the_factors_and_the_errors_beside_the_tol
     )
     assert "NO: off by ≥ 25 % along inputs" in answer_picture(report).title
     width, errors = answer_picture(report).panels
-    assert width.y.names == ("90 %: 1.14 (1.08–1.19)", "99 %: 1.5 (1.3–∞)")
-    assert errors.y.names == ("bias: 0.02 (−0.04–0.07)", "inputs: at least 0.25", "time: none shown")
+    assert width.y.names == ("90 %: ×1.14 (1.08 to 1.19)", "99 %: ×1.50 (1.30 or more)")
+    assert errors.y.names == ("bias: +0.02 (−0.04 to +0.07)", "inputs: at least 0.25", "time: none shown")
     assert (width.marks[0].start, width.marks[0].stop) == ([1 / 1.2], [1.2])
     points = {mark.name: (*mark.x, *mark.low, *mark.high) for panel in (width, errors) for mark in panel.marks[2:]}
     within, wrong, neither = JUDGED
@@ -209,13 +209,17 @@ def test_the_picture_of_the_answer_has_the_factors_and_the_errors_beside_the_tol
     assert points[within] == (0.02, -0.04, 0.07)
     assert (*width.marks[2].x, *width.marks[2].low, *width.marks[2].high) == (1.14, 1.08, 1.19)
     assert width.marks[3].high == (width.x.high,)
+    assert width.x.high > 1.5 + 0.03  # the outermost mark is whole
     assert svg(answer_picture(report))
     assert answer_picture(replace(report, conclusion=None)) is None
     place = {"where": "a>7", "filter": "", "rows": 9, "direction": "too-narrow", "p_value": 0.01, "text": ""}
     spans = {"value": 1.6, "low": 1.4, "high": None, "other_value": 0.98, "other_low": 0.9, "other_high": 1.1}
     region = WorstRegion(**place, **spans, level=0.9)
     last = answer_picture(replace(report, region=region)).panels[-1]
-    assert (last.title, last.y.names) == ("where a>7", ("there: 1.6 (1.4–∞)", "elsewhere: 0.98 (0.9–1.1)"))
+    assert (last.title, last.y.names) == (
+        "where a>7",
+        ("there: ×1.60 (1.40 or more)", "elsewhere: ×0.98 (0.90 to 1.10)"),
+    )
     assert [(mark.name, *mark.x, *mark.low) for mark in last.marks[2:]] == [(within, 0.98, 0.9), (wrong, 1.6, 1.4)]
     told = replace(report, region=replace(region, level=None), conclusion=replace(found, answer="yes"))
     last = answer_picture(told).panels[-1]
