@@ -1,5 +1,6 @@
 """Documents: what a report says to a reader, as plain data that each format renders; and the document of a report."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
@@ -47,6 +48,17 @@ class Cell:
         return self.text + self.after
 
 
+PURPOSES = {
+    "recalibrate": "mend",
+    "check": "gate",
+    "assert_calibrated": "gate",
+    "slices": "where",
+    "monitor": "when",
+    "evaluate": "test",
+}
+"""What commands to run next are for, also those of Python."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """A question with its answer, the effects behind it, and commands that show more."""
@@ -57,6 +69,13 @@ class Answer:
     commands: tuple[str, ...] = ()  # Commands to run next
     undoes: int = 0  # How many of the first commands undo a cause
     lined: bool = False  # Whether texts have columns, which need letters of one width
+
+    @property
+    def purposes(self) -> list[tuple[str, str]]:
+        """What each command is for, in a word, with the command: a call of a function in Python."""
+        names = [re.match(r"(?:calcheck[. ])?(\w+)", each) for each in self.commands]
+        found = [PURPOSES.get(name[1], "look") if name else "look" for name in names]
+        return list(zip(["undo"] * self.undoes + found[self.undoes :], self.commands, strict=True))
 
 
 @dataclass(frozen=True)

@@ -244,7 +244,7 @@ def _linked_map(block: LinkedMap) -> Iterator[str]:
     if block.histogram is not None:
         specs["histogram"] = drawing.replaceable(*drawing.panel_specs(block.histogram, MAP_WIDTH))
         pictures.append(("histogram", block.histogram))
-    yield '<div class="linked-map">'
+    yield '<div class="linked-map whole">'
     yield '<p class="choice" hidden><label>Region: <select></select></label> or drag over the map</p>'
     yield '<div class="row">'
     for name, picture in pictures:
@@ -430,8 +430,12 @@ def block_lines(block: blocks.Block) -> Iterator[str]:
             lines = [element("p", f"<strong>{escape(block.question)}</strong> {answer}")] if block.question else []
             effects = ((topic, cell.full_text) for topic, cell in block.effects)
             lines.append(_definitions(effects, style="line" * block.lined))
-            commands = "<br>".join(element("code", _unbroken(each)) for each in block.commands)
-            yield element("div", "".join([*lines, element("p", f"Next: {commands}") if commands else ""]), "answer")
+            next_ = (
+                element("dt", name) + element("dd", element("code", _unbroken(each))) for name, each in block.purposes
+            )
+            yield element(
+                "div", "".join([*lines, element("dl", "".join(next_), "next") * bool(block.commands)]), "answer"
+            )
         case blocks.Paragraph():
             yield element("p", escape(block.text))
         case blocks.Details():

@@ -2,7 +2,6 @@
 
 import io
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,15 +21,6 @@ if TYPE_CHECKING:
 
 View = Literal["full", "screen", "file"]
 LINES, NOTES, ANSWER = 24, 5, 7  # Most lines of the first screen, and of notes on it; lines kept for an answer
-PURPOSES = {
-    "recalibrate": "mend",
-    "check": "gate",
-    "assert_calibrated": "gate",
-    "slices": "where",
-    "monitor": "when",
-    "evaluate": "test",
-}
-"""What commands to run next are for, also those of Python."""
 MARKS = {"best": "*", "second": "+"}
 STYLES = {
     "strong": "bold",
@@ -162,24 +152,22 @@ def _answer(block: blocks.Answer, width: int) -> Iterator[RenderableType]:
         yield _lines(
             (
                 safe_text(line, "dim")
-                for place, command in enumerate(block.commands)
-                for line in _command_lines(command, width, undoes=place < block.undoes)
+                for purpose, command in block.purposes
+                for line in _command_lines(purpose, command, width)
             ),
             no_wrap=True,
         )
 
 
-def _command_lines(command: str, width: int, *, undoes: bool) -> Iterator[str]:
+def _command_lines(purpose: str, command: str, width: int) -> Iterator[str]:
     """Yield what a command is for, in a word, and the command, which a shell takes as it is, also on several lines."""
     if command.startswith(("python ", "import ")):
         yield from _code_lines(f"  {'undo':<8} {command}", width)
         return
-    called = re.match(r"(?:calcheck\.)?(\w+)[(.]", command)  # a function of Python
-    purpose = "undo" if undoes else PURPOSES.get(called[1] if called else command.split()[1], "look")
-    if called:
+    line = f"  {purpose:<8} calcheck"
+    if not command.startswith("calcheck "):  # a function of Python
         yield f"  {purpose:<8} {command}"
         return
-    line = f"  {purpose:<8} calcheck"
     for word in command.split(" ")[1:]:
         if len(line) + len(word) + len(" \\ ") > width and line.strip():
             yield f"{line} \\"

@@ -214,7 +214,9 @@
 
     const show = (region) => {
       const sums = addUp(data.cells, cellsIn(data, region));
-      block.querySelector(".region-name").textContent = regionName(data, region);
+      const name = regionName(data, region);
+      block.querySelector(".region-name").textContent = name;
+      block.classList.toggle("whole", name === "All rows");
       const limits = fillTable(block.querySelector(".region table"), data, sums);
       if (histogram) drawHistogram(histogram.view, sums, limits);
     };

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +44,7 @@ NO_WEIGHTS = "means are weighted by sampling weights, and the map and the groups
 IN_BATCHES = "the rows are processed in batches"
 BY_SIZE = ("zms", "interval-score")  # metrics whose results of rows are sizes of errors for their uncertainties
 WORST = 20  # number of rows in the list of the worst
+NARROW = 290  # Width of a panel of several answers, of which two are side by side, in pixels
 METRIC = "metric-"  # Before the identifiers of definitions
 HASH = 12  # Shown characters of a hash
 PLACES = ("inputs", "time", "groups")  # Topics of effects that are about places
@@ -164,7 +166,7 @@ def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = 
     files, models = models, [each for model in models for each in (model, *sorted(model.outputs, key=_urgency))]
     how, where = page.Section("How", tuple(_how(models))), _of_each("Where", models, _where, beside=True)
     sections = (
-        _of_each("Answer", models, _answer, beside=True),
+        _of_each("Answer", models, partial(_answer, width=page.MAP_WIDTH if len(models) == 1 else NARROW), beside=True),
         _of_each(
             "Rules", models, lambda model: [documents.gates_table(model.report.gates)] if model.report.gates else []
         ),
@@ -226,19 +228,18 @@ def _of_each(title: str, models: Sequence[ModelReport], part: Part, *, beside: b
     return page.Section(title, (page.Row(named),) if beside and named else named)
 
 
-def _answer(model: ModelReport) -> Iterator[page.PageBlock]:
+def _answer(model: ModelReport, width: float) -> Iterator[page.PageBlock]:
     """Yield the answer, its picture beside where the model is wrong and what to do, and the sentence of each topic."""
     report = model.report
     if report.conclusion is None:
         return
     told = documents.with_region(documents.answer(report.conclusion), report)
-    yield replace(told, answer=screen_answer(report, report.conclusion).answer, effects=(), commands=())
+    screen = screen_answer(report, report.conclusion)
+    yield replace(told, answer=screen.answer, effects=(), commands=())
     picture = None if report.outputs else answer_picture(report)
     places = tuple(each for each in told.effects if each[0] == "where")
-    rest = replace(told, question="", effects=places)
-    yield page.Row(
-        (*(() if picture is None else (page.Figure(replace(picture, title=""), width=page.MAP_WIDTH),)), rest)
-    )
+    rest = replace(told, question="", effects=places, commands=screen.commands, undoes=screen.undoes)
+    yield page.Row((*(() if picture is None else (page.Figure(replace(picture, title=""), width=width),)), rest))
     yield documents.Details(tuple((topic, cell.text) for topic, cell in told.effects if topic != "where"))
     if model.cause is not None:
         yield page.Figure(model.cause, width=page.MAP_WIDTH)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import zlib
 
 import numpy as np
 import pytest
@@ -236,6 +237,7 @@ def test_the_first_screen_has_the_answer_its_picture_where_and_what_to_do(page, 
     )
     assert boxes[0]["y"] < boxes[1]["y"]
     assert shown.locator("#answer dt").first.inner_text() == "where"
+    assert shown.locator("#answer .next dt").all_inner_texts() == ["mend", "where", "look"]
     assert re.match(r"\d+ \w+ \d{4} · .*3,000 rows · .*SHA-256 \w{12}", shown.locator(".about").inner_text())
 
 
@@ -297,10 +299,25 @@ def test_on_paper_no_table_and_no_picture_is_cut(page, visit):
     )
     assert max(widths) <= 718
     assert not shown.locator(".choice").is_visible()
-    assert re.findall(rb"/MediaBox \[0 0 (\d+)[.\d]* (\d+)", shown.pdf(prefer_css_page_size=True))[0] == (
-        b"594",
-        b"841",
-    )
+    paper = shown.pdf(prefer_css_page_size=True)
+    assert re.findall(rb"/MediaBox \[0 0 (\d+)[.\d]* (\d+)", paper)[0] == (b"594", b"841")
+    keys = shown.locator(".keys i").evaluate_all("all => all.map(each => getComputedStyle(each).printColorAdjust)")
+    assert set(keys) == {"exact"}
+    assert not shown.locator(".region").is_visible()  # of all rows, as the metrics
+    shown.locator("select").evaluate("each => { each.value = 1; each.dispatchEvent(new Event('change')) }")
+    assert shown.locator(".region").is_visible()
+
+
+def drawn_texts(paper):
+    """Return the number of drawn texts on each page of a PDF file."""
+    streams = {
+        number: zlib.decompress(content)
+        for number, content in re.findall(
+            rb"\n(\d+) 0 obj\n<<[^>]*FlateDecode[^>]*>>\s*stream\r?\n(.*?)endstream", paper, re.DOTALL
+        )
+    }
+    pages = re.findall(rb"/Type\s*/Page\b.*?/Contents (\d+) 0 R", paper, re.DOTALL)
+    return [len(re.findall(rb"T[jJ]\b", streams[number])) for number in pages]
 
 
 HOSTILE = (
@@ -330,12 +347,18 @@ def test_no_name_runs_or_loads_anything(tmp_path, visit, first):
 
 
 def test_several_models_are_side_by_side(folder, visit):
-    shown = visit(report(folder, columns(300), names=("first", "second")))
+    shown = visit(report(folder, columns(300), names=("first", "second")), viewport={"width": 1280, "height": 800})
     assert shown.locator(".linked-map").count() == 2
     sections = shown.locator("section", has=shown.get_by_role("heading", name="How", exact=True)).locator("h3")
     assert sections.all_inner_texts()[:4] == ["first", "second", "first", "second"]
     boxes = [each.bounding_box() for each in sections.all()[:2]]
     assert boxes[0]["y"] == boxes[1]["y"]
+    answer = shown.locator("#answer section").first
+    first, second = (answer.locator("svg").nth(place).bounding_box() for place in (0, 1))
+    assert first["y"] == second["y"]
+    command = answer.locator(".next code").first.bounding_box()
+    assert command["y"] + command["height"] <= 800
+    assert min(drawn_texts(shown.pdf(prefer_css_page_size=True))[:2]) > 40
     heads = shown.locator("section", has=shown.get_by_role("heading", name="Side by side")).locator("th")
     assert heads.all_inner_texts() == ["metric", "first", "second"]
 
