@@ -295,7 +295,8 @@ def new_rows(on: Data, source: Source) -> NewRows:
         inputs, is_predicted = InMemory(rows.without("y")), rows.predictive is not None
         if rows.y is not None and is_predicted:
             return NewRows(inputs, InMemory(rows))
-        return NewRows(inputs, unjudged=UNJUDGED if is_predicted else UNUSED if rows.y is not None else "")
+        lacking = f"{UNUSED} without predictions" if rows.y is not None else ""
+        return NewRows(inputs, unjudged=UNJUDGED if is_predicted else lacking)
     if not isinstance(source, FileSource):
         return NewRows(InMemory(Predictions(x=matrix_of(on, "on"))))
     if isinstance(on, (str, PathLike)):

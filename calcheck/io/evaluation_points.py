@@ -17,7 +17,7 @@ from calcheck.typing import AnyArray, Mask
 
 MOST_POINTS = 1_000_000  # maximum number of evaluation points
 UNJUDGED = "the tested model is judged, not the predictions there without targets"
-UNUSED = "targets there are not used without predictions"
+UNUSED = "targets there are not used"
 
 
 def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
@@ -95,7 +95,12 @@ def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = Non
     if roles.predictive is None:
         known_names = found.table.schema.names
         lacking = [each for each in column_roles.columns_of(source.roles.predictive) if each not in known_names]
-        return NewRows(found, unjudged=f"{UNUSED}: there is no column {', '.join(map(repr, lacking[:1]))}")
+        if _predicts(found):
+            return NewRows(
+                found, unjudged=f"{UNUSED}: predictions there are of another kind. Evaluate that file itself"
+            )
+        why = f"without predictions: there is no column {', '.join(map(repr, lacking[:1]))}"
+        return NewRows(found, unjudged=f"{UNUSED} {why}")
     if missing := [name for name in source.dependence if name not in found.table.schema.names]:
         raise DataError(
             f"{found.name} has targets, but no column {missing[0]!r}, on which {source.name} says rows depend"

@@ -150,6 +150,7 @@ def test_predictions_without_targets_and_targets_without_predictions_are_not_jud
     old, new = files[0], frames[1]
     student = new.drop(columns=["y", "mean", "std"]).assign(dist="student-t", df=5, loc=0, scale=1)
     kinds = {"unseen": new.drop(columns="y"), "student": student, "alone": new.drop(columns="std"), "whole": new}
+    kinds["corrected"] = student.assign(y=new["y"])
     found = {}
     for name, frame in kinds.items():
         frame.to_csv(tmp_path / "other.csv", index=False)
@@ -159,6 +160,8 @@ def test_predictions_without_targets_and_targets_without_predictions_are_not_jud
     assert [name for name, text in found.items() if unjudged in text] == ["unseen", "student"]
     unused = "targets there are not used without predictions: there is no column 'std'"
     assert [name for name, text in found.items() if unused in text] == ["alone"]
+    other = "targets there are not used: predictions there are of another kind. Evaluate that file itself"
+    assert [name for name, text in found.items() if other in text] == ["corrected"]
 
 
 @pytest.mark.slow
