@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 View = Literal["full", "screen", "file"]
-LINES, NOTES, ANSWER = 24, 5, 7  # Most lines of the first screen, and of notes on it; lines kept for an answer
+LINES, NOTES = 24, 5  # Most lines of the first screen, and of notes on it
+ANSWER, TABLE = 7, 6  # Lines that are kept for an answer after a table, and for a table after notes
 MARKS = {"best": "*", "second": "+"}
 STYLES = {
     "strong": "bold",
@@ -48,7 +49,8 @@ def _first_screen(document: blocks.Document, width: int) -> str:
     """Return the lines that fit on a screen: without legends; notes, and then tables, have the room that is left."""
     shown, room, whole = dict[int, list[str]](), LINES, list[list[str]]()
     last = next((number for number, block in enumerate(document.blocks) if isinstance(block, blocks.Answer)), 0)
-    tables = {number for number, block in enumerate(document.blocks) if isinstance(block, blocks.Table)}
+    tables = {number: block for number, block in enumerate(document.blocks) if isinstance(block, blocks.Table)}
+    below = TABLE if any(number > last and table.most != 0 for number, table in tables.items()) else 0
 
     def order(each: tuple[int, blocks.Block]) -> tuple[bool, bool]:
         return each[0] > last and each[0] in tables, isinstance(each[1], blocks.Notes)
@@ -58,7 +60,7 @@ def _first_screen(document: blocks.Document, width: int) -> str:
             whole.append(_block_lines(block, width))
         elif not isinstance(block, (blocks.Legend, blocks.Marks)):
             marks = _marks_after(document, number, width)
-            kept = ANSWER if number in tables and number < last else 0
+            kept = ANSWER * (number in tables and number < last) + below * isinstance(block, blocks.Notes)
             shown[number] = _fitting(block, width, room - 1 - len(marks) - kept)
             shown[number] += marks if shown[number] else []
             room -= len(shown[number]) + bool(shown[number])

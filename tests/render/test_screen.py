@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from calcheck.render.document import Answer, Cell, Document
+from calcheck.render.document import Answer, Cell, Column, Document, Notes, Table
 from calcheck.render.terminal import render
 from tests.helpers.simulations import slow
 
@@ -227,3 +227,12 @@ def test_intervals_of_two_draws_have_their_level_and_the_expected_coverage(scree
     require_screen(lines)
     held = (np.sort(drawn[:, 1:])[:, 0] <= drawn[:, 0]) & (drawn[:, 0] <= np.sort(drawn[:, 1:])[:, 1])
     assert f"90 % intervals hold {100 * held.mean():.2g} %, 33 % expected" in re.sub(r"\s+", " ", " ".join(lines))
+
+
+def test_many_notes_leave_room_for_the_first_rows_of_a_table():
+    answer = Answer("Question?", Cell("NO"), tuple((f"topic {place}", Cell("wrong")) for place in range(8)), ("a", "b"))
+    table = Table((Column("group"),), tuple((Cell(f"group {place}"),) for place in range(9)))
+    shown = render(Document((answer, table, Notes(("first " * 20, "second " * 20, "third " * 20)))), "screen")
+    assert len(shown.splitlines()) <= 24
+    assert "group 0\n" in shown
+    assert re.search(r"… \d more: --table\n\nnote first", shown)
