@@ -26,7 +26,7 @@ from calcheck.render.page import render_page
 from calcheck.render.screen import screen_document
 from calcheck.reports import Report
 from calcheck.studies.gate.evaluate import answer_gates, evaluate_rule
-from calcheck.studies.gate.rules import parse
+from calcheck.studies.gate.name_resolution import read_rule
 from calcheck.studies.next_steps import question_for_level, with_calls
 from calcheck.studies.page.document import page_of
 from calcheck.studies.reject.study import CCE, ERROR_METRICS
@@ -268,7 +268,7 @@ def check(
     (True, 'zms is 0.985')
     """
     found = partial(evaluate, pointwise=False)(data, metrics, **options)
-    gates = tuple(evaluate_rule(parse(text), found) for text in arguments.listed(fail_on))
+    gates = tuple(evaluate_rule(read_rule(text), found) for text in arguments.listed(fail_on))
     if strict or not gates:
         gates = (*answer_gates(found, strict=strict), *gates)
     if found.conclusion is not None:

@@ -14,9 +14,10 @@ from calcheck.cli.app import metric_name
 from calcheck.cli.typer_options import build
 from calcheck.errors import CalcheckError, DataError, FileError, MissingFileError, OptionError
 from calcheck.execution.run import Run
-from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
+from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
 from calcheck.reports import Gate, Inference, Level, Report, Result
 from calcheck.studies.gate import rules as gate_rules
+from calcheck.studies.gate.name_resolution import read_rule
 from calcheck.studies.gate.rules import Rule, parse
 from calcheck.studies.options import AgainstOptions, RefitOptions, RowOptions, RuleOptions, ToleranceOptions
 
@@ -201,7 +202,7 @@ def rules_of(options: RuleOptions, config: Config) -> Rules:
     found: Rules = []
     for texts, (table, level) in zip((options.fail_on, options.warn_on), TABLES.items(), strict=True):
         try:
-            found += [(_rule(text), level) for text in texts or configured[table]]
+            found += [(read_rule(text), level) for text in texts or configured[table]]
         except OptionError as error:
             if texts:
                 raise
@@ -226,19 +227,9 @@ def exit_code(reports: Sequence[Report]) -> int:
 
 def parse_rules(fail_on: Sequence[str], warn_on: Sequence[str]) -> Rules:
     """Return the rules in texts, with their levels."""
-    found: Rules = [*((_rule(text), "fail") for text in fail_on), *((_rule(text), "warn") for text in warn_on)]
+    found: Rules = [*((read_rule(text), "fail") for text in fail_on), *((read_rule(text), "warn") for text in warn_on)]
     _explain_aliases(found)
     return found
-
-
-def _rule(text: str) -> Rule:
-    from calcheck.studies.gate.name_resolution import resolve_rule
-
-    known = {name: metric.info.result_fields() for name, metric in METRICS.items()}
-    for name, metric in METRICS.items():
-        if metric.info.alternative == "none":
-            known[name].pop("verdict")  # it is always none
-    return resolve_rule(parse(text), known, {name: alias.metric for name, alias in ALIASES.items()})
 
 
 def _explain_aliases(rules: Rules) -> None:

@@ -751,6 +751,16 @@ def test_none_names_no_column_and_no_rule(frame):
     assert calcheck.check(frame, ["zms"], plot_by=None, fail_on=None, **BARE).gates[0].rule == "answer == 'no'"
 
 
+@pytest.mark.parametrize("rule", ["answer==no", "answer == 'no'", "picp > 2 or answer == no"])
+def test_words_of_rules_need_no_quotes_and_metrics_have_their_other_names(frame, rule):
+    assert calcheck.check(frame, ["zms", "coverage"], fail_on=rule, **BARE).gates[0].judged
+
+
+def test_a_rule_on_an_unknown_answer_is_refused(frame):
+    with pytest.raises(calcheck.OptionError, match=r"answer is never 'NO'. Did you mean 'no'\?"):
+        calcheck.check(frame, ["zms"], fail_on="answer==NO", **BARE)
+
+
 def test_a_page_has_all_pictures_and_rows(frame):
     with pytest.raises(calcheck.OptionError, match=r"^report has no argument 'pictures': a page holds the pictures"):
         calcheck.report(frame, ["zms"], pictures=False, **BARE)

@@ -7,6 +7,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 from calcheck.conclusion.answer import AVERAGE, LOCAL
 from calcheck.errors import Code, suggestion
+from calcheck.metrics import ALIASES, METRICS
 from calcheck.reports import Conclusion, Input, Monitor, Overall, Result, Verdict
 from calcheck.reports.conclusion import Qualifier, effect_name
 from calcheck.result_details import FieldTree
@@ -122,6 +123,15 @@ PART_FIELDS: dict[str, FieldTree] = {
     **{part: {name: None if name in OPEN else {} for name in hints} for part, hints in PART_TYPES.items()},
 }
 RESULT_TYPES = get_type_hints(Result)
+
+
+def read_rule(text: str) -> rules.Rule:
+    """Return the rule in a text, whose names are those of reports."""
+    known = {name: metric.info.result_fields() for name, metric in METRICS.items()}
+    for name, metric in METRICS.items():
+        if metric.info.alternative == "none":
+            known[name].pop("verdict")  # it is always none
+    return resolve_rule(rules.parse(text), known, {name: alias.metric for name, alias in ALIASES.items()})
 
 
 def resolve_rule(
