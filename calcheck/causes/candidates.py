@@ -39,8 +39,13 @@ SHIFTS = (1, -1, 2, -2)
 FEWEST_VALUES = 5  # Minimum number of different values of a column of numbers
 SURPLUS_OF_DRAWS = 5.0  # Where the spread of few draws is uneven by chance
 LEAST_OF_NOISE, LEAST_OF_TAILS, LEAST_OF_REGION = 0.85, 0.75, 0.7  # Shares of the fault that these must explain
+VARIATION = 0.3  # Share that varying errors must explain beyond the best plain correction
 FEWEST_OF_GROUP, MOST_GROUPS = 15, 100  # Minimum number of rows of a group and of the others; most groups to try
 TRAINED = 0.3  # Maximum factor of the errors of a group that was trained on, in predicted std and relative to others
+OF_SPREAD = {
+    *("noise-left-out", "training-rows", "heavy-tails", "one-input", "one-group"),
+    *(UNEVEN, CONSTANT_STD),
+}  # Causes of the size of errors
 CONSTANT = 0.005  # Maximum std of the logarithm of a std that is constant
 TIES = 1.6  # Least ratio of targets at a limit to those of the next value
 EXTREME_MEMBER = 1.5  # Minimum squared distance of a member that is stuck, relative to that of the others
@@ -85,8 +90,15 @@ class Candidate:
     is_corrected: bool = False  # Whether recalibrate mends it, where nothing is to undo
     stretched: Scored | None = None  # Predictions that are stretched about their medians, if that is all
     least: float = 0.5  # Least share of the fault that it must explain
+    gain: float = -1.0  # Least share that it must explain beyond the best plain correction
+    is_shift: bool = False  # Whether it is a cause of one group or region whose targets are off
     surplus: float = 0.0  # Log-likelihood beyond that of plain corrections which it needs further, as it is chosen
     alike: str = ""  # Kind of causes that few rows cannot tell apart, and that are told together
+
+    @property
+    def of_spread(self) -> bool:
+        """Whether only the fault of the spread is to be explained, as means are right."""
+        return self.stretched is not None or (self.name in OF_SPREAD and not self.is_shift)
 
 
 @dataclass(frozen=True)
@@ -358,10 +370,11 @@ def _groups(case: Case) -> Iterator[Candidate]:
             text = f"rows with {where} ({rows}) were trained on: errors are ×{factor:.2g}"
             yield Candidate("training-rows", text, fit, options=("--filter", f"{name}!={value}"), surplus=surplus)
         else:
-            size = f", targets {shift:+.2g} std off" if abs(shift) > 2 * factor / np.sqrt(inside.sum()) else ""
+            off = abs(shift) > 2 * factor / np.sqrt(inside.sum())
+            size = f", targets {shift:+.2g} std off" if off else ""
             text = f"one group explains it: {where} ({rows}), errors ×{factor:.2g}{size}"
-            options, least = ("--by", name), LEAST_OF_REGION
-            yield Candidate("one-group", text, fit, "", options, is_corrected=True, least=least, surplus=surplus)
+            cause = Candidate("one-group", text, fit, options=("--by", name), is_corrected=True, is_shift=bool(off))
+            yield replace(cause, least=LEAST_OF_REGION, surplus=surplus)
 
 
 def _are_small(scored: Scored, inside: Mask) -> bool:
@@ -382,7 +395,8 @@ def _variations(case: Case) -> Iterator[Candidate]:
         text = "the std is constant, as if errors varied from row to row, which no column shows"
         yield replace(tails, name=CONSTANT_STD, text=text, alike=CONSTANT_STD)
         text = "the std is constant, but the size of errors is not"
-        yield Candidate(CONSTANT_STD, text, fits.local(scored, case.features), is_corrected=True, surplus=surplus + 1)
+        fit = fits.local(scored, case.features)
+        yield Candidate(CONSTANT_STD, text, fit, is_corrected=True, gain=VARIATION, surplus=surplus + 1)
     else:
         along = np.log(scored.spread)
         features = np.column_stack([np.ones(len(along)), (along - along.mean()) / along.std()])
@@ -390,7 +404,7 @@ def _variations(case: Case) -> Iterator[Candidate]:
         text = f"the std varies too {'much' if slope < 0 else 'little'} from row to row"
         by_chance = 0.0 if draws is None else 2.0 + len(along) / 4 * (_noise_of_draws(draws) ** 2 / along.std()) ** 2
         fit = fits.local(scored, features, fits.FREEDOMS)
-        yield Candidate(UNEVEN, text, fit, is_corrected=True, surplus=3.0 + by_chance, alike=UNEVEN)
+        yield Candidate(UNEVEN, text, fit, is_corrected=True, gain=VARIATION, surplus=3.0 + by_chance, alike=UNEVEN)
     for name, values in case.numbers.items():
         along = (2 * ranks(values) - 1) / len(values) - 1
         features = _parabola(along)
@@ -402,7 +416,8 @@ def _variations(case: Case) -> Iterator[Candidate]:
         text = f"errors vary with {name}: they are {sizes} where it is {_listed([*places])}"
         text = f"the std is constant, but {text}" if constant else f"one input explains it: {text}"
         cause = CONSTANT_STD if constant else "one-input"
-        yield Candidate(cause, text, fits.local(scored, features), is_corrected=True, surplus=surplus)
+        fit = fits.local(scored, features)
+        yield Candidate(cause, text, fit, is_corrected=True, gain=VARIATION, surplus=surplus)
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -423,4 +438,5 @@ def _others(case: Case) -> Iterator[Candidate]:
     yield from _variations(case)
     if case.inside is not None:
         text, fit = f"one region explains it: {case.region}", fits.piecewise(scored, case.inside)
-        yield Candidate("one-region", text, fit, is_corrected=True, least=LEAST_OF_REGION, surplus=2.0)
+        cause = Candidate("one-region", text, fit, is_corrected=True, is_shift=True)
+        yield replace(cause, least=LEAST_OF_REGION, surplus=2.0)

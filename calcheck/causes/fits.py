@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import NamedTuple, Self
 
@@ -16,7 +15,7 @@ from calcheck.typing import Mask, Values
 EVEN = np.array([-2.3, -1.5, -0.8, 0.0, 0.8, 1.5, 2.3])  # Normal scores of the quantiles of continuous distributions
 OUTER = 0.002  # Probabilities of counts are at least this
 NARROW = 1e-3  # Minimum distance of quantiles, relative to the range of all
-FARTHEST = 1e6  # Maximum normal score
+FARTHEST = 1e30  # Maximum normal score, whose square is finite
 MANY_DRAWS = 100  # Draws from which quantiles are counted
 LOG_ROOT = float(np.log(np.sqrt(2 * np.pi)))
 
@@ -135,6 +134,7 @@ FREEDOMS = (NORMAL, 10.0, 5.0, 3.0)  # Degrees of freedom of the errors that are
 TAILS = (3.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # Of heavy tails as a cause
 SHARES, SMALL = np.arange(1, 20) / 20, (0.01, 0.03, 0.1, 0.2, 0.3)  # Shares of training rows, and their errors in std
 NOISES = np.geomspace(0.2, 5, 14)  # Standard deviations of noise that are tried, in median predicted ones
+NEARLY_ONE = np.exp(np.linspace(-0.15, 0.15, 5))  # Factors of a std that is nearly right
 RIDGE, STEPS = 1.0, 25  # Of the regression of squared errors
 PARTNERS = 200  # Rows whose predictions are those of a target if rows are shuffled
 
@@ -144,6 +144,11 @@ class Likely(NamedTuple):
 
     log_density: Values  # (n,), in the unit of the targets of the file
     pit: Values  # (n,)
+
+    @property
+    def total(self) -> float:
+        """Log-likelihood of all targets."""
+        return float(self.log_density.sum())
 
 
 Fit = Callable[[Mask], Likely]
@@ -188,11 +193,22 @@ def _location_scale(r: Values, freedom: float, *, shift: bool, scale: bool) -> t
     return b, s
 
 
+def factor(scored: Scored) -> float:
+    """Return the most likely factor of the errors, beside a shift."""
+    r, _ = scored.evaluate()
+    found = {freedom: _location_scale(r, freedom, shift=True, scale=True) for freedom in FREEDOMS}
+    likely = {each: float(np.sum(log_density((r - b) / s, each) - np.log(s))) for each, (b, s) in found.items()}
+    return found[max(likely, key=lambda each: likely[each])][1]
+
+
 def noisy(scored: Scored) -> Fit:
-    """Return the fit with noise of the observation of the most likely size."""
+    """Return the fit with noise of the observation of the most likely size, beside a std that is nearly right."""
     middle = float(np.median(scored.spread))
-    each = [as_stated(scored.with_noise(each * middle)) for each in NOISES]
-    return partial(_best, each)
+    stated, nearly = (
+        [as_stated(scored.stretched(width).with_noise(each * middle)) for width in widths for each in NOISES]
+        for widths in ((1.0,), NEARLY_ONE)
+    )
+    return lambda train: Likely(_best(nearly, train).log_density, _best(stated, train).pit)
 
 
 def noise_of(scored: Scored) -> float:

@@ -34,7 +34,10 @@ NEAR = 6.0  # Log-likelihood within which further causes are told
 LEAST_FAULT = 0.005
 MOST_EXPLAINED = 0.9  # Least share of the fault that a cause explains which leaves a factor
 LARGE = 1.6  # Minimum logarithm of a factor that a cause explains in part: 5
+LEAST_OF_ALL = 0.2  # Least share of the whole fault that a cause of that of the spread explains
 NEARLY = 0.03  # Log-likelihood per row that such a cause may lack
+LEFT = 0.12  # Maximum logarithm of the factor that is left where a stretch explains a fault
+AS_MUCH, AS_LIKELY = 0.1, 0.05  # Share of the fault, and log-likelihood per row, by which a correction must be better
 MEDIAN = 0.6745  # Of the absolute value of normal numbers
 
 
@@ -191,37 +194,49 @@ def find_causes(case: Case, *, seed: int = 0) -> list[Explanation]:
         return []
     with np.errstate(all="ignore"):
         halves = _halves(len(case.rows), seed)
-        fault = Fault(case)
-        stated = held_out(fits.as_stated(case.scored, (NORMAL,)), halves)
-        before = fault.size(stated.pit)
-        if before < LEAST_FAULT:
+        fault = Fault(case, held_out(fits.as_stated(case.scored, (NORMAL,)), halves))
+        if fault.stated < LEAST_FAULT:
             return []
-        plain = [best_plain(case, halves, freedoms) for freedoms in ((NORMAL,), fits.FREEDOMS)]
+        normal, plain = (best_plain(case, halves, freedoms) for freedoms in ((NORMAL,), fits.FREEDOMS))
         tried = [(each, held_out(each.fit, halves)) for each in candidates(case)]
         found = [
-            Explanation(each, float(likely.log_density.sum()), 1 - fault.size(likely.pit) / before)
+            Explanation(each, likely.total, fault.explained(likely, of_spread=each.of_spread))
             for each, likely in tried
+            if not each.of_spread or fault.explained(likely) >= LEAST_OF_ALL
         ]
-        trial = Trial(case, halves, *plain)
+        trial = Trial(case, halves, normal, plain, fault)
         able = [each for each in found if each.explained >= trial.least(each)]
         told = [each for each in able if trial.counts(each) or trial.is_nearer(each)]
         alike = {each.candidate.alike for each in told} - {""}
-        return _chosen([*told, *(each for each in able if each.candidate.alike in alike)])
+        likely = AS_LIKELY * len(case.rows)
+        return _chosen([*told, *(each for each in able if each.candidate.alike in alike)], likely)
 
 
-def best_plain(case: Case, halves: Sequence[Mask], freedoms: Sequence[float]) -> float:
-    """Return the largest log-likelihood of predictions with no or a free shift, and no or a free factor."""
+def best_plain(case: Case, halves: Sequence[Mask], freedoms: Sequence[float]) -> Likely:
+    """Return the most likely predictions with no or a free shift, and no or a free factor."""
     every = [fits.as_stated(case.scored, freedoms)]
     every += [
         fits.recalibrated(case.scored, shift=shift, scale=scale, freedoms=freedoms)
         for shift, scale in ((True, False), (False, True), (True, True))
     ]
-    return max(float(held_out(each, halves).log_density.sum()) for each in every)
+    return max((held_out(each, halves) for each in every), key=lambda each: each.total)
 
 
-def _chosen(told: list[Explanation]) -> list[Explanation]:
-    """Return the causes that are told: the most likely and those nearly as likely; an uneven std only beside noise."""
-    told.sort(key=lambda each: (each.candidate.name == UNEVEN, each.candidate.surplus - each.log_likelihood))
+def _chosen(told: list[Explanation], likely: float) -> list[Explanation]:
+    """Return the causes that are told: the most likely and those nearly as likely; an uneven std only beside noise.
+
+    What explains as much and can be undone is before what is corrected, if that is not more likely by this much.
+    """
+    undone = [each for each in told if not each.candidate.is_corrected]
+
+    def order(each: Explanation) -> tuple[bool, bool, float]:
+        is_after = each.candidate.is_corrected and any(
+            other.explained >= each.explained - AS_MUCH and other.log_likelihood >= each.log_likelihood - likely
+            for other in undone
+        )
+        return each.candidate.name == UNEVEN, is_after, each.candidate.surplus - each.log_likelihood
+
+    told.sort(key=order)
     best: dict[str, Explanation] = {}
     for each in told:
         is_other = each.candidate.name != UNEVEN or told[0].candidate.alike == UNEVEN
@@ -236,27 +251,36 @@ class Trial:
 
     case: Case
     halves: Sequence[Mask]
-    normal: float  # Log-likelihood of the best plain correction, with normal errors
-    any_tail: float  # The same, with errors that may have heavy tails
+    normal: Likely  # After the best plain correction, with normal errors
+    any_tail: Likely  # The same, with errors that may have heavy tails
+    fault: "Fault"
 
     def least(self, each: Explanation) -> float:
         """Return the least share of the fault that a cause must explain, which is a half if it is far more likely."""
         than = self.normal if self._has_tails(each) else self.any_tail
-        is_clear = each.candidate.is_corrected and each.log_likelihood - than >= MUCH_BETTER
-        return MUCH_BETTER_LEAST if is_clear else each.candidate.least
+        is_clear = each.candidate.is_corrected and each.log_likelihood - than.total >= MUCH_BETTER
+        least = MUCH_BETTER_LEAST if is_clear else each.candidate.least
+        plain = self.fault.explained(self.any_tail, of_spread=each.candidate.of_spread)
+        return max(least, plain + each.candidate.gain)
 
     def counts(self, each: Explanation) -> bool:
         """Return whether a cause is more likely than plain corrections, or as likely and far from none."""
         own = each.candidate
-        surplus = each.log_likelihood - self.any_tail
+        surplus = each.log_likelihood - self.any_tail.total
         if self._has_tails(each):  # which corrections may have, too
-            return surplus >= AS_GOOD_TAILS and each.log_likelihood - self.normal >= BETTER
+            return surplus >= AS_GOOD_TAILS and each.log_likelihood - self.normal.total >= BETTER
         if surplus >= BETTER + own.surplus:
             return True
-        if own.stretched is None or surplus < AS_GOOD + own.surplus:
+        if own.stretched is None or own.name.startswith("log"):  # Logarithms that are all positive are rare
             return False
-        factor = float(np.median(np.log(own.stretched.spread / self.case.scored.spread)))
-        return abs(factor) >= FAR and self._total(fits.as_stated(own.stretched, (NORMAL,))) >= self.normal + AS_GOOD
+        if abs(np.median(np.log(own.stretched.spread / self.case.scored.spread))) < FAR:
+            return False
+        if abs(np.log(fits.factor(own.stretched))) <= LEFT:
+            free = self._total(fits.recalibrated(own.stretched, shift=True, scale=True))
+            if free >= self.any_tail.total + AS_GOOD + own.surplus:
+                return True
+        is_normal = self._total(fits.as_stated(own.stretched, (NORMAL,))) >= self.normal.total + AS_GOOD
+        return surplus >= AS_GOOD + own.surplus and is_normal
 
     def _has_tails(self, each: Explanation) -> bool:
         """Return whether a cause changes the tails of errors only."""
@@ -265,16 +289,17 @@ class Trial:
     def is_nearer(self, each: Explanation) -> bool:
         """Return whether another reading of the std explains most of a large factor, and is nearly as likely."""
         own = each.candidate
-        if own.name not in READINGS or own.stretched is None or each.explained < MOST_EXPLAINED:
+        is_read = own.name in READINGS and not own.name.startswith("log")
+        if own.stretched is None or not is_read or each.explained < MOST_EXPLAINED:
             return False
         before, after = (abs(np.log(size_of(one))) for one in (self.case.scored, own.stretched))
         if before < LARGE or after > before / 2:
             return False
         free = fits.recalibrated(own.stretched, shift=True, scale=True)
-        return self._total(free) >= self.any_tail - NEARLY * len(self.case.rows)
+        return self._total(free) >= self.any_tail.total - NEARLY * len(self.case.rows)
 
     def _total(self, fit: Fit) -> float:
-        return float(held_out(fit, self.halves).log_density.sum())
+        return held_out(fit, self.halves).total
 
 
 def size_of(scored: Scored) -> float:
@@ -298,18 +323,28 @@ def held_out(fit: Fit, halves: Sequence[Mask]) -> Likely:
 class Fault:
     """By how much probability integral transforms differ from those of a right model, on average and along columns."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, stated: Likely) -> None:
         extra = [] if case.inside is None else [case.inside.astype(np.float64)]
         columns = (case.scored.spread, *case.numbers.values(), *extra)
         self.along = [each for column in columns for each in _standard(column)]
+        self.stated, self.spread = (self.size(stated.pit, of_spread=each) for each in (False, True))
 
-    def size(self, pit: Values) -> float:
-        """Return the sum of squared means of Legendre polynomials, less what chance adds; at least 0."""
+    def explained(self, likely: Likely, *, of_spread: bool = False) -> float:
+        """Return the share of the fault, or of that of the spread, which is gone."""
+        before = self.spread if of_spread else self.stated
+        return 1 - self.size(likely.pit, of_spread=of_spread) / before if before > 0 else 0.0
+
+    def size(self, pit: Values, *, of_spread: bool = False) -> float:
+        """Return the sum of squared means of Legendre polynomials, less what chance adds; at least 0.
+
+        Those of even degree are the fault of the spread.
+        """
         u = np.clip(pit, 0, 1)
         first, second = np.sqrt(3) * (2 * u - 1), np.sqrt(5) * (6 * u**2 - 6 * u + 1)
         third = np.sqrt(7) * (20 * u**3 - 30 * u**2 + 12 * u - 1)
         fourth = 3 * (70 * u**4 - 140 * u**3 + 90 * u**2 - 20 * u + 1)
-        parts = [first, second, third, fourth, *(each * g for g in self.along for each in (first, second))]
+        parts = [second, fourth, *(second * g for g in self.along)]
+        parts += [] if of_spread else [first, third, *(first * g for g in self.along)]
         return max(sum(float(np.mean(each)) ** 2 for each in parts) - len(parts) / len(u), 0.0)
 
 

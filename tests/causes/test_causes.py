@@ -467,3 +467,44 @@ def test_targets_that_follow_few_draws_are_not_of_different_rows(draws):
         for each in (y, rng.permutation(y))
     ]
     assert shuffled == [False, True]
+
+
+def imperfect(n=1_000, wide=1.1, noise=0.0, change=lambda std: std, seed=0):
+    """Return a case whose answer is yes before a change: the std is too wide, and off by 15 % along a column."""
+    rng = np.random.default_rng(seed)
+    x, mean, std = rng.uniform(-1, 1, n), rng.normal(size=n), 0.3 * np.exp(0.4 * rng.normal(size=n))
+    z = rng.normal(size=n) * np.exp(0.25 * x) + 0.3 * x
+    y = mean + std * z + noise * rng.normal(size=n)
+    return Case(Predictions(y=y, predictive=Gaussian(mean, change(wide * std))), "std", columns={"x": x})
+
+
+@pytest.mark.parametrize(
+    ("cause", "options"),
+    [
+        ("std-in-other-unit", {"change": lambda std: 60 * std}),
+        ("half-width-as-std", {"change": lambda std: 1.96 * std, "seed": 1}),
+        ("half-width-as-std", {"change": lambda std: 1.645 * std, "wide": 1.0}),
+        ("variance-as-std", {"change": np.square}),
+        ("noise-left-out", {"noise": 0.36, "wide": 1.16}),
+        (None, {"wide": 3}),
+        (None, {"wide": 0.7}),
+    ],
+)
+def test_causes_are_found_in_predictions_that_are_only_nearly_right(cause, options):
+    """Errors along a column are not what explains a fault of all rows."""
+    found = find_causes(imperfect(**options))
+    assert [each.candidate.name for each in found[:1]] == ([] if cause is None else [cause])
+
+
+def test_predictions_of_logs_are_found_where_targets_are_far_beyond_them():
+    rng = np.random.default_rng(0)
+    mean, std = rng.normal(16, 2, 300), 0.1 * np.exp(0.3 * rng.normal(size=300))
+    rows = Predictions(y=np.exp(mean + std * rng.normal(size=300)), predictive=Gaussian(mean, std))
+    assert {*named("gaussian", rows)} == {"log-prediction", "log1p-prediction"}
+
+
+def test_a_constant_factor_is_no_logarithm():
+    """The std exp(0.1) is five times 0.2, as is that of a variance whose logarithm is 0.2."""
+    rng = np.random.default_rng(0)
+    rows = Predictions(y=rng.normal(size=300), predictive=Gaussian(np.zeros(300), np.full(300, 0.2)))
+    assert not {"log-as-std", "log-variance-as-std"} & {*named("gaussian", rows)}
