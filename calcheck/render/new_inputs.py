@@ -115,7 +115,7 @@ def _number(effect: Effect) -> str:
 
 def label_text(on: NewInputs) -> str:
     """Return which new rows would help most; empty if none were asked for."""
-    lacking = f"no more rows to label: {on.no_label}" if on.no_label else ""
+    lacking = f"no {'more ' * bool(on.label)}rows to label: {on.no_label}" if on.no_label else ""
     if not on.label:
         return lacking
     shown = ", ".join(map(str, on.label[:NAMED])) + ", …" * (len(on.label) > NAMED)

@@ -1,13 +1,14 @@
 """Which model would be best at new inputs."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import calcheck
-from calcheck.render.new_inputs import answer_text
+from calcheck.render.new_inputs import answer_text, label_text
 from calcheck.reports.conclusion import Effect, InputsDiffer, NewInputs, RowsBeyond
 
 FEW = ("--replicates", 0, "--resamples", 0, "--permutations", 0, "--metrics", "crps")
@@ -80,3 +81,10 @@ def test_a_no_names_the_effect_that_makes_it_a_no():
     for (answer, effects), text in told.items():
         on = NewInputs(answer=answer, effects=effects, tolerance=0.2, rows=9, beyond=beyond, inputs_differ=differ)
         assert answer_text(on) == text
+
+
+def test_the_rows_to_label_are_named_and_why_there_are_no_more():
+    beyond, differ = RowsBeyond(share=1.0, low=0.9, high=1.0, rows=9), InputsDiffer(p=1.0)
+    on = NewInputs(answer="no", effects=(), rows=9, beyond=beyond, inputs_differ=differ, no_label="all lie beyond")
+    assert label_text(on) == "no rows to label: all lie beyond"
+    assert label_text(replace(on, label=(3,))).endswith("row 3 (--pointwise); no more rows to label: all lie beyond")
