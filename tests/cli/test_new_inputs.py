@@ -97,6 +97,10 @@ def test_targets_that_contradict_what_was_foretold_count_alone(calcheck, evaluat
         calcheck("evaluate", files[0], *X, "--on", tmp_path / "known.csv", *FEW, "--metrics", "zms").out.split()
     )
     assert "not only inputs changed, also the model or targets: new targets count" in told
+    rule = ("--fail-on", "on.contradicted == 1", "--format", "json")
+    gates = json.loads(calcheck("check", files[0], *X, *FEW, "--on", tmp_path / "known.csv", *rule).out)["gates"]
+    assert gates[0]["message"] == "on.contradicted is 1"
+    assert not gates[0]["passed"]
     same = frames[1].assign(y=old["y"].to_numpy()[:40] - old["mean"].to_numpy()[:40] + frames[1]["mean"])
     same.to_csv(tmp_path / "known.csv", index=False)
     assert not evaluated(files[0], *X, "--on", tmp_path / "known.csv")["conclusion"]["on"]["contradicted"]

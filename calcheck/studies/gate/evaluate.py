@@ -165,6 +165,7 @@ def _on_new_inputs(on: NewInputs) -> dict[str, Any]:
     """Return what rules can say about new inputs."""
     return {
         **{name: getattr(on, name) for name in name_resolution.ON_FIELDS},
+        "contradicted": int(on.contradicted),
         **{
             part: {name: getattr(getattr(on, part), name) for name in names}
             for part, names in name_resolution.ON_PARTS.items()

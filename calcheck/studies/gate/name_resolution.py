@@ -104,7 +104,7 @@ class SliceSummary:
 EFFECTS = (*AVERAGE, "shape", *LOCAL, *(effect_name(topic, "bias") for topic in LOCAL))  # Names of effects in rules
 REGION_FIELDS = ("factor", "bias", "rows")  # What rules can say about the worst region
 ON_EFFECTS = ("size", "bias", "shape", "inputs", "inputs-bias")  # Effects at new inputs in rules
-ON_FIELDS = (rules.ANSWER, "rows", "rows_needed", "effective_rows", "coverage", "labelled")
+ON_FIELDS = (rules.ANSWER, "rows", "rows_needed", "effective_rows", "coverage", "labelled", "contradicted")
 ON_PARTS = {"beyond": ("share", "low", "high", "rows"), "inputs_differ": ("p",)}
 OPEN = ("columns", "components")  # Fields whose entries have any names
 PARTS = {rules.INPUT: Input, rules.OVERALL: Overall, rules.SLICES: SliceSummary, rules.MONITOR: Monitor}
