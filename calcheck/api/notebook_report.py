@@ -276,8 +276,8 @@ class InteractiveReport(Report):
                 self.plot().save(name)
                 return
             if not (known := [each for each in formats_of(name) if "report" in FORMATS[each].kinds]):
-                suffixes = ", ".join(dict.fromkeys(each.suffixes[0] for each in FORMATS.values()))
-                raise OptionError(f"no format of reports has the extension of {name}: use one of {suffixes}")
+                suffixes = dict.fromkeys([*(each.suffixes[0] for each in FORMATS.values()), *drawing.SUFFIXES])
+                raise OptionError(f"no format of reports has the extension of {name}: use one of {', '.join(suffixes)}")
             text = (
                 self.to_html()
                 if known[0] == PAGE

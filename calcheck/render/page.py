@@ -2,9 +2,11 @@
 
 import gzip
 import json
+import os
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from html import escape as escape_html
 from math import isfinite
 from pathlib import Path
@@ -15,15 +17,16 @@ from calcheck.charts.picture import Axis, Cells, Hatching, Mark, Panel, Picture,
 from calcheck.core.text import embed, strip_control
 from calcheck.render import document as blocks
 from calcheck.render.data import fields_of
-from calcheck.render.document import Answer, Block, Column, Document, Legend, Marks, Table, row_of
-from calcheck.render.numbers_and_notes import number
-from calcheck.reports import Report
+from calcheck.render.document import Answer, Block, Column, Document, Legend, Marks, Source, Table, row_of
+from calcheck.render.numbers_and_notes import describe_input, number
+from calcheck.reports import Input, Report
 
 ASSETS = Path(__file__).with_name("assets")
 SCRIPT_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 MAX_HEADING = 6
 MOST_PANELS, MOST_NAMED = 4, 5  # Of a picture that are not folded, and of models in a title
 MAP_WIDTH = 340  # Of a map with its labels, in pixels
+HASH = 12  # Shown characters of a hash
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,8 @@ class Page:
 def page_of_document(document: Document, report: Any, pictures: Sequence[Picture]) -> Page:
     """Return the page of a document: its blocks, pictures with their numbers, and the report as data."""
     blocks: list[PageBlock] = [*document.blocks]
+    if isinstance(report, Report) and isinstance(blocks[0], Source):
+        blocks[0] = Contents(about([report.input]), ())
     answers = [place for place, each in enumerate(blocks, 1) if isinstance(each, Answer)]
     place = answers[-1] if answers and len(pictures) == 1 else len(blocks)
     blocks[place:place] = [row for each in pictures for row in _folded(each)]
@@ -107,6 +112,18 @@ def page_of_document(document: Document, report: Any, pictures: Sequence[Picture
     names = _names_of(report) if isinstance(report, Report) else []
     title = ": ".join(["calcheck", *filter(None, [", ".join(names[:MOST_NAMED])])])
     return Page(document.title or title, tuple(blocks), document.calcheck)
+
+
+def about(inputs: Iterable[Input]) -> str:
+    """Return the date and what was read, with the beginnings of the hashes of the files that are named."""
+    stated = os.environ.get("SOURCE_DATE_EPOCH", "")  # For builds that are reproduced
+    today = datetime.fromtimestamp(int(stated), UTC) if stated.isdecimal() else datetime.now(UTC)
+    texts = [f"{today:%-d %B %Y}"]
+    for each in inputs:
+        names, text = describe_input(each)
+        hashes = [file.sha256[:HASH] for file in each.files if file.sha256][: len(names)]
+        texts += [f"{', '.join(names)}: {text}" if names else text, *(f"SHA-256 {known}…" for known in hashes)]
+    return " · ".join(texts)
 
 
 def _names_of(report: Report) -> list[str]:
@@ -200,7 +217,7 @@ def _lines(block: PageBlock, level: int) -> Iterator[str]:
         case Contents():
             yield element("p", escape(block.about), "about")
             links = (f'<a href="#{_name_of(title)}">{escape(title)}</a>' for title in block.titles)
-            yield element("nav", " ".join(links))
+            yield from [element("nav", " ".join(links))] if block.titles else []
         case LinkedMap():
             yield from _linked_map(block)
         case Data():

@@ -1,10 +1,8 @@
 """The page of a report: its blocks, from the answer to the maps."""
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +23,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.regions import maps
 from calcheck.render import document as documents
 from calcheck.render import page
-from calcheck.render.numbers_and_notes import ABSENT, describe_input, notes, number, reasons
+from calcheck.render.numbers_and_notes import ABSENT, notes, number, reasons
 from calcheck.render.pictures import answer_picture, metric_picture
 from calcheck.render.screen import screen_answer
 from calcheck.reports import Report
@@ -46,7 +44,6 @@ BY_SIZE = ("zms", "interval-score")  # metrics whose results of rows are sizes o
 WORST = 20  # number of rows in the list of the worst
 NARROW = 290  # Width of a panel of several answers, of which two are side by side, in pixels
 METRIC = "metric-"  # Before the identifiers of definitions
-HASH = 12  # Shown characters of a hash
 PLACES = ("inputs", "time", "groups")  # Topics of effects that are about places
 
 
@@ -183,9 +180,7 @@ def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = 
         page.Section("Command", (documents.Paragraph(command),) if command else ()),
     )
     shown = tuple(section for section in sections if section.blocks)
-    stated = os.environ.get("SOURCE_DATE_EPOCH", "")  # For builds that are reproduced
-    today = datetime.fromtimestamp(int(stated), UTC) if stated.isdecimal() else datetime.now(UTC)
-    about = " · ".join([f"{today:%-d %B %Y}", *map(_about, files)])
+    about = page.about([each.report.input for each in files])
     blocks: list[page.PageBlock] = [page.Contents(about, tuple(section.title for section in shown))]
     blocks += [*(shown if legend else page.without_legends(shown))]
     blocks += [page.Data("report", page.report_data(each.report)) for each in files]
@@ -197,13 +192,6 @@ def _urgency(model: ModelReport) -> int:
     """Return the place of a target among others: those that are wrong are first, right ones last."""
     found = model.report.conclusion
     return len(ANSWERS) if found is None else ANSWERS.index(found.answer)
-
-
-def _about(model: ModelReport) -> str:
-    """Return what was read, with the beginning of its hash."""
-    names, text = describe_input(model.report.input)
-    hashes = [each.sha256[:HASH] for each in model.report.input.files if each.sha256]
-    return " · ".join([f"{', '.join(names)}: {text}", *(f"SHA-256 {each}…" for each in hashes[:1])])
 
 
 def _is_local(model: ModelReport) -> bool:

@@ -1,5 +1,6 @@
 """`calcheck compare`: models as rows, metrics as columns, on the same rows."""
 
+import hashlib
 import json
 import re
 import shlex
@@ -42,6 +43,9 @@ def test_the_page_of_a_comparison_names_its_models_and_folds_all_but_the_first_s
     calcheck("compare", *models, "--metrics", "zms,ece,mae,crps,rmse", "-o", page, *QUICK)
     text = page.read_text()
     assert "<h1>calcheck: wide, sharp</h1>" in text
+    hashes = [hashlib.sha256(Path(each).read_bytes()).hexdigest()[:12] for each in models]
+    shown = re.search(r'<p class="about">(\d+ \w+ \d{4}) · (.*?)</p>', text)[2]
+    assert re.findall(r"SHA-256 (\w+)…", shown) == hashes
     open_part, folded = text.split("<summary>1 more picture</summary>")
     titles = [re.findall(r"<p>([a-z]+), left is better</p>", part) for part in (open_part, folded)]
     assert titles == [["crps", "mae", "rmse", "zms"], ["ece"]]
