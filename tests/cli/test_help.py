@@ -55,7 +55,7 @@ def test_the_help_shows_nine_commands_and_one_line_for_each_kind_of_others(calch
     assert calcheck("-h").out.splitlines() == lines
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, "trend"])
 def test_the_short_help_is_one_screen(calcheck, command):
     """It has what the command does, the options that matter, examples, and how to see all options."""
     lines = calcheck(command, "-h").out.splitlines()

@@ -108,7 +108,7 @@ TREND = Study(
     ),
     groups=(group("Series", TrendOptions), TRIALS, COLUMNS, INFERENCE, DEPENDENCE, *OUTPUTS),
     picture="document.trend_picture",
-    example="calcheck trend clean.parquet noise1.parquet noise2.parquet --positions 0,0.5,1 --metrics cce,ece",
+    example="calcheck trend clean.parquet noise1.parquet noise2.parquet --positions 0,0.5,1",
 )
 DIFF = Study(
     "diff",
