@@ -321,17 +321,22 @@ def _ends(values: Values, inside: Mask) -> Ends:
     return float(first), np.nextafter(float(shortest_number(high, above.min())), np.inf) if len(above) else np.inf
 
 
+SIDES = "above", "below"  # Where targets are
+
+
 def describe_region(region: WorstRegion, n: int) -> str:
     """Return the sentence about the worst region of n rows."""
     is_below = region.level is None and region.direction != "predictions-too-low"
+    other_below = region.level is None and (region.other_value or 0.0) < 0
     inside = _with_limits(region.value, region.low, region.high, -1 if is_below else 1)
-    other = _with_limits(region.other_value, region.other_low, region.other_high, -1 if is_below else 1)
+    other = _with_limits(region.other_value, region.other_low, region.other_high, -1 if other_below else 1)
     if not inside:
         what = region.direction.replace("-", " ")
     elif region.level is not None:
         what = f"{inside} times as wide would be right"
     else:
-        what = f"targets are {inside} predicted standard deviations {'below' if is_below else 'above'} the predictions"
+        what = f"targets are {inside} predicted standard deviations {SIDES[is_below]} the predictions"
+        other = f"{other} {SIDES[other_below]}" if other else ""
     elsewhere = f", elsewhere {other}" if inside and other else ""
     return f"{region.where} ({region.rows:,} of {n:,} rows): {what}{elsewhere}; {p_text(region.p_value)}"
 

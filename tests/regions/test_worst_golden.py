@@ -15,7 +15,8 @@ from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import Predictions
 from calcheck.regions import worst
 from calcheck.regions.scan import BIAS, DISPERSION
-from calcheck.regions.worst import Balls, Boxes, Directions, Search, worst_region
+from calcheck.regions.worst import Balls, Boxes, Directions, Search, describe_region, worst_region
+from calcheck.reports.conclusion import WorstRegion
 from tests.helpers.simulations import band, sets
 
 SETS = sets(80)
@@ -171,6 +172,22 @@ def test_a_region_can_be_biased():
     assert found is not None
     assert (found.score, found.is_positive) == (BIAS, False)
     assert found.place.filter.startswith("--filter 'x0<=-0.")
+
+
+@pytest.mark.parametrize(
+    ("direction", "sign", "there", "elsewhere"),
+    [("predictions-too-high", -1, "below", "above"), ("predictions-too-low", 1, "above", "below")],
+)
+def test_the_sentence_about_biased_rows_has_the_side_of_both(direction, sign, there, elsewhere):
+    spans = {"value": 0.49, "low": 0.34, "high": 0.65, "other_value": -0.11, "other_low": -0.17, "other_high": -0.05}
+    if sign < 0:
+        flipped = {"low": "high", "high": "low", "other_low": "other_high", "other_high": "other_low"}
+        spans = {name: -spans[flipped.get(name, name)] for name in spans}
+    place = {"where": "a>7", "filter": "", "rows": 9, "direction": direction, "p_value": 0.01, "text": ""}
+    assert describe_region(WorstRegion(**place, **spans, level=None), 99) == (
+        f"a>7 (9 of 99 rows): targets are 0.49 (0.34 to 0.65) predicted standard deviations {there} the predictions,"
+        f" elsewhere 0.11 (0.05 to 0.17) {elsewhere}; p 0.01"
+    )
 
 
 def test_of_many_rows_a_sample_is_searched_that_does_not_depend_on_their_order(monkeypatch):
