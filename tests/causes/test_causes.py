@@ -311,6 +311,34 @@ def test_the_picture_of_another_reading_of_the_std_has_its_line_through_the_erro
     np.testing.assert_allclose(points.y, line.y, rtol=0.1)
 
 
+@pytest.mark.parametrize(
+    ("cause", "true"),
+    [
+        ("noise-left-out", lambda std: np.hypot(std, 3)),
+        ("std-in-other-unit", lambda std: std / 60),
+        ("std-in-other-unit", lambda std: 1000 * std),
+    ],
+)
+def test_the_picture_of_a_cause_with_a_number_has_its_line_through_the_errors(cause, true):
+    """The number is read from the text of the cause that is found."""
+    std = np.repeat(np.geomspace(1, 20, 20), 30)
+    error = true(std) * np.tile(norm.ppf((np.arange(30) + 0.5) / 30), 20)
+    rows = Predictions(y=error, predictive=Gaussian(np.zeros(600), std))
+    found = find_causes(Case(rows, "std"))[0].candidate
+    assert found.name == cause
+    stated, line, points = drawn(cause_of(cause, found.text), rows)
+    np.testing.assert_allclose(line.y, true(np.array(stated.y)), rtol=0.05)
+    np.testing.assert_allclose(points.y, line.y, rtol=0.1)
+
+
+def test_the_picture_of_the_spread_of_the_mean_has_its_line_through_the_errors():
+    rows = rows_with("spread-of-mean", "members")
+    text = next(each for each in find_causes(Case(rows, "other"))).candidate.text
+    stated, line, points = drawn(cause_of("spread-of-mean", text), rows)
+    np.testing.assert_allclose(line.y, np.sqrt(20) * np.array(stated.y))
+    np.testing.assert_allclose(points.y, line.y, rtol=0.5)
+
+
 def test_pictures_of_causes_show_where_the_rows_differ():
     """Targets one row below have their peak at 1, logs lie on a logarithm, and member 8 is far from the others."""
     _, line = drawn(cause_of("shifted-rows", "targets are 1 row below their predictions"), rows_with("shifted-rows 1"))

@@ -44,6 +44,7 @@ DISTANCE_BINS = 16
 HALF = 0.5
 STD_BINS, MEDIAN = 10, 0.6745  # Points of sizes of errors; median of the absolute value of normal numbers
 MOST_SHIFT, SIZE_BINS = 5, 30  # Rows at least; bins of the sizes of errors
+STATED_NUMBER = re.compile(r"\d[\d.]*(?:e[-+]?\d+)?")  # In the text of a cause
 NEAR_LINE = "Points near the line of the cause speak for it."
 Y = Axis("y")
 
@@ -97,20 +98,35 @@ def _sizes(cause: Cause, rows: Predictions) -> tuple[Panel, str] | None:
     """Return the sizes of errors by predicted std, beside those stated and those of a cause."""
     scored = Scored.from_rows(rows)
     std, error = scored.spread, scored.y - scored.center
-    width = next((width for width, text in HALF_WIDTHS.items() if text == cause.text), None)
-    if (read := READINGS.get(cause.cause)) is None and width is None:
+    if (read := _true_std(cause)) is None:
         return None
     parts = np.array_split(np.argsort(std), STD_BINS)
     middle = np.array([np.exp(np.mean(np.log(std[part]))) for part in parts])
     sizes = [float(np.median(np.abs(error[part]))) / MEDIAN for part in parts]
-    true = middle / width if read is None else read.std(middle)
     marks = (
         Line(middle.tolist(), middle.tolist(), "as stated", dashed=True),
-        Line(middle.tolist(), np.asarray(true).tolist(), f"if {cause.text}"),
+        Line(middle.tolist(), np.asarray(read(middle)).tolist(), f"if {cause.text}"),
         Points(middle.tolist(), sizes, "observed: median error / 0.6745"),
     )
     axes = Axis("predicted std [y]", log=True), Axis("size of errors [y]", log=True)
     return Panel(marks, *axes), NEAR_LINE
+
+
+def _true_std(cause: Cause) -> Callable[[Values], Values] | None:
+    """Return the true standard deviations after a cause, as a function of those stated; None if they are not known."""
+    if (read := READINGS.get(cause.cause)) is not None:
+        return read.std
+    widths = (width for width, text in HALF_WIDTHS.items() if text == cause.text)
+    number = next(widths, None) or next(map(float, STATED_NUMBER.findall(cause.text)), None)
+    if number is None:
+        return None
+    functions: dict[str, Callable[[Values], Values]] = {
+        "half-width-as-std": lambda std: std / number,
+        "noise-left-out": lambda std: np.hypot(std, number),
+        "spread-of-mean": lambda std: np.sqrt(number) * std,
+        "std-in-other-unit": lambda std: std / number if "as small" in cause.text else std * number,
+    }
+    return functions.get(cause.cause)
 
 
 def _targets(cause: Cause, rows: Predictions) -> tuple[Panel, str]:
@@ -161,7 +177,7 @@ def _distances(cause: Cause, rows: Predictions) -> tuple[Panel, str] | None:  # 
 
 
 CAUSE_PICTURES: dict[tuple[str, ...], Callable[[Cause, Predictions], tuple[Panel, str] | None]] = {
-    (*READINGS, "half-width"): _sizes,
+    (*READINGS, "half-width", "std-in", "noise", "spread-of"): _sizes,
     (*LOGARITHMS, "standardized", "other-unit", "clipped", "shuffled"): _targets,
     ("shifted",): _shifts,
     ("training",): _small_errors,
