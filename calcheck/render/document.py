@@ -464,6 +464,9 @@ def _emphasis(effect: Effect) -> Emphasis:
     return "none" if effect.within is None and effect.value is None else ""
 
 
+MORE = ". All: --table"  # Where the other metrics are
+
+
 def describe_overall(overall: Overall, report: Report, *, brief: bool = False) -> str:
     """Return the overall verdict in a sentence; unless ``brief``, with the failures that remain if adjusted."""
     results, confidence = report.results, report.settings["confidence"]
@@ -479,7 +482,7 @@ def describe_overall(overall: Overall, report: Report, *, brief: bool = False) -
     if overall.verdict == "fail":
         text += f" ({overall.leading})" if brief else f", led by {overall.leading}"
     if brief:
-        return f"{text}. All: --table"
+        return f"{text}{MORE}"
     failed = [each for each in results if each.verdict == "fail"]
     adjusted = {each.metric: each.p_value_adjusted for each in failed if each.p_value_adjusted is not None}
     if not adjusted:

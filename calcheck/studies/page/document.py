@@ -237,6 +237,9 @@ def _metrics(model: ModelReport) -> Iterator[documents.Block]:
     """Yield the metrics that fail, those that pass, and those that were not computed with the reasons."""
     report = model.report
     results = sorted(report.results, key=lambda result: ORDER.index(result.verdict))
+    if report.overall is not None:
+        together = documents.describe_overall(report.overall, report, brief=True)
+        yield documents.Paragraph(together.removesuffix(documents.MORE))
     yield _linked(documents.overview(results))
     if lines := documents.legend_lines(report, details=False):
         yield documents.Legend(tuple(lines))

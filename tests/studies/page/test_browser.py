@@ -358,6 +358,9 @@ def test_several_models_are_side_by_side(folder, visit):
     assert first["y"] == second["y"]
     command = answer.locator(".next code").first.bounding_box()
     assert command["y"] + command["height"] <= 800
+    assert re.fullmatch(
+        r"\d metrics together: .*, p [\d.< ]+( \(\w+\))?", shown.locator("#metrics p").first.inner_text()
+    )
     assert min(drawn_texts(shown.pdf(prefer_css_page_size=True))[:2]) > 40
     heads = shown.locator("section", has=shown.get_by_role("heading", name="Side by side")).locator("th")
     assert heads.all_inner_texts() == ["metric", "first", "second"]
