@@ -159,7 +159,8 @@ def ambiguous_scale(unclear: list[str]) -> str:
 LEVEL_OF = r"(?:q|ql|quant|quantile|tau|pred|prediction|forecast)(?:[_-]?|= |\.\.)"  # R: "tau= 0.05", or tau..0.05
 QUANTILE_NAMES = {
     "skpro": r"\((?P<quote>['\"])(?P<of>.*)(?P=quote), '?(?P<level>0?\.[0-9]+)'?(?:, '(?P<side>lower|upper)')?\)",
-    "Nixtla": r"(?P<of>.+)-(?:(?P<side>lo|hi)-(?P<percent>[0-9]+(?:\.[0-9]+)?)|median)",
+    "Nixtla": r"(?P<of>.+)-(?:(?P<side>lo|hi)-(?P<percent>[0-9]+(?:\.[0-9]+)?)"
+    r"|q-(?P<q>[1-9][0-9]?(?:\.[0-9]+)?)|median)",
     "Darts": rf"(?:(?P<of>.+)[_-])?{LEVEL_OF}(?P<level>0?\.[0-9]+)",
     "AutoGluon": r"(?P<level>0?\.[0-9]+)",
 }
@@ -245,7 +246,8 @@ def _parse(name: str, pattern: str) -> tuple[str, float] | None:
     if match is None:
         return None
     stated = match.groupdict()
-    percent, side = stated.get("percent") or stated.get("signed"), stated.get("side")
+    side, percents = stated.get("side"), map(stated.get, ("percent", "signed", "q"))
+    percent = next(filter(None, percents), None)
     level = float(percent) / 100 if percent else float(stated.get("level") or 0.5)
     level = (1 + SIGNS[side] * level) / 2 if side else level
     return stated.get("of") or "", round(level, DIGITS) if percent or side else level
@@ -324,7 +326,8 @@ def likely_options(names: Sequence[str], known: Mapping[str, str]) -> dict[str, 
         if role not in found and len(likely) == 1:
             found[role] = likely[0]
     missing = {"target", "mean", "std"} - set(found)
-    if missing in ({"target"}, {"mean"}) and len(rest := [name for name in names if name not in found.values()]) == 1:
+    rest = [name for name in names if name not in found.values()]
+    if len(rest) == 1 and (missing == {"mean"} or (missing == {"target"} and rest[0] not in OTHER_NAMES["mean"])):
         found[missing.pop()] = rest[0]
     is_clear = not missing
     return {role: found[role] for role in ("target", "mean", "std") if role not in known} if is_clear else {}

@@ -84,7 +84,7 @@ UNCLEAR_PAIRS = {
     " column with it, total, as in calcheck {file} --var total",
 }  # Ambiguous pairs of columns, with the message about them
 RATES = ("mu", "rate", "lam", "lambda")
-STANDARD_ERRORS = ("se.fit", "se", "mean_se", "variance.estimates", "Est.Error", "std.error", "stderr")
+STANDARD_ERRORS = ("se.fit", "se", "mean_se", "variance.estimates", "Est.Error", "std.error", ".std_error", "stderr")
 RESIDUAL_STD = "residual.scale"  # As ``predict(se.fit = TRUE)`` of R writes it
 KEYS = {  # Columns that identify rows, by tool
     "Nixtla": ("unique_id", "ds", "cutoff"),

@@ -512,6 +512,12 @@ def test_standard_errors_of_means_are_not_taken_for_standard_deviations(tmp_path
     assert f"preds.parquet {option} '{name}'; else with the noise, with standard deviation STD" in message
 
 
+def test_the_only_other_column_is_no_target_if_it_is_named_like_means(tmp_path):
+    message = refused(file(tmp_path, {"predictions": [0.0, 1.0], "0.1": [-1.0, 0.0], "0.9": [1.0, 2.0]}))
+    assert "no column was recognized as the target" in message
+    assert "--target 'predictions'" not in message
+
+
 def test_excel_files_are_read(tmp_path):
     pandas = pytest.importorskip("pandas")
     path = tmp_path / "book.xlsx"

@@ -358,6 +358,58 @@ y,loc,scale
 -0.9429,-0.951,0.4
 """,
     ),
+    "TimeGPT, from its documentation": (
+        "",
+        "Nixtla .* quantiles",
+        """\
+unique_id,ds,TimeGPT,TimeGPT-q-10,TimeGPT-q-50,TimeGPT-q-90,y
+a,2024-01-01,-0.1,-1.2,-0.1,1.1,-0.5848
+a,2024-01-02,-0.9,-2.1,-0.9,0.4,-0.6722
+a,2024-01-03,0.1,-1.1,0.1,1.3,0.8591
+a,2024-01-04,0.7,-0.5,0.7,1.9,1.1935
+a,2024-01-05,-0.9,-2.2,-0.9,0.3,-0.5442
+a,2024-01-06,-1.0,-2.2,-1.0,0.3,-0.9429
+""",
+    ),
+    "Chronos 2 (predict_df), from its documentation": (
+        "",
+        "quantiles",
+        """\
+item_id,timestamp,target_name,predictions,0.1,0.5,0.9,target
+a,2024-01-01,target,-0.1,-1.2,-0.1,1.1,-0.5848
+a,2024-01-02,target,-0.9,-2.1,-0.9,0.4,-0.6722
+a,2024-01-03,target,0.1,-1.1,0.1,1.3,0.8591
+a,2024-01-04,target,0.7,-0.5,0.7,1.9,1.1935
+a,2024-01-05,target,-0.9,-2.2,-0.9,0.3,-0.5442
+a,2024-01-06,target,-1.0,-2.2,-1.0,0.3,-0.9429
+""",
+    ),
+    "R: tidymodels, std_error = TRUE, from its documentation": (
+        "--std '.std_error'",
+        "gaussian",
+        """\
+.pred,.std_error,y
+-0.0863,0.4,-0.5848
+-0.8992,0.4,-0.6722
+0.1095,0.4,0.8591
+0.7147,0.4,1.1935
+-0.9406,0.4,-0.5442
+-0.951,0.4,-0.9429
+""",
+    ),
+    "R: grf, from its documentation": (
+        "--var 'variance.estimates'",
+        "gaussian",
+        """\
+predictions,variance.estimates,y
+-0.0863,0.16,-0.5848
+-0.8992,0.16,-0.6722
+0.1095,0.16,0.8591
+0.7147,0.16,1.1935
+-0.9406,0.16,-0.5442
+-0.951,0.16,-0.9429
+""",
+    ),
 }
 """By tool: the options of the command that is proposed, none if the file is read without; the family; and the file."""
 
