@@ -299,6 +299,19 @@ def moments_by_target(names: Collection[str]) -> dict[str, tuple[str, str]]:
     return {target: (means[0], stds[0]) for target, (means, stds) in found.items()}
 
 
+def numbered_targets(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns of several targets that are numbered, in their order; () if there are none.
+
+    >>> numbered_targets(["y_2", "y_1", "x_1", "target_name"])
+    ('y_1', 'y_2')
+    """
+    named = _by_end(names, (*TARGETS, *OTHER_NAMES["target"]))
+    found = {int(end): name for end, name in named.items() if end.isdecimal()}
+    numbers = sorted(found)
+    is_whole = len(numbers) > 1 and numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1)))
+    return tuple(found[number] for number in numbers) if is_whole else ()
+
+
 def spelled_like(target: str, found: Mapping[str, tuple[str, str]]) -> tuple[str, ...]:
     """Return a target and those whose columns have the same ends: a feature may have a rolling mean, y a prediction.
 

@@ -118,7 +118,7 @@ def find_input_roles(
 ) -> column_roles.Roles:
     """Return the roles of inputs and keys, and of targets of a sample; predictions are not checked."""
     finder = _Finder(columns, options)
-    target = finder.target() if targets else ()
+    target = finder.sample() if targets else ()
     if targets and not target:
         raise DataError(columns.missing("target"))
     x, embedded = finder.inputs(external=external)
@@ -164,7 +164,17 @@ class _Finder:
         found = self.columns.one_of("target", [name for name in TARGETS if name not in dependence])
         if found and not (len(self._by_target) > 1 and predictive == self._moments_by_target()):
             return (found,)
-        return tuple(self._by_target) if predictive is not None and predictive == self._moments_by_target() else ()
+        if predictive is not None and predictive == self._moments_by_target():
+            return tuple(self._by_target)
+        if not isinstance(predictive, column_roles.ParametersRole):
+            return ()
+        numbered = naming_schemes.numbered_targets(self.columns.free)
+        return numbered if len(numbered) == len(predictive.columns.get("loc", ())) else ()
+
+    def sample(self) -> tuple[str, ...]:
+        """Return the columns of targets of a sample, which needs no predictions."""
+        known = self.target() or tuple(self._by_target) or naming_schemes.numbered_targets(self.columns.free)
+        return () if self.options.target == "" else known
 
     def id(self) -> str | None:
         if self.options.id:

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -241,6 +242,18 @@ def test_an_embedding_beside_inputs_is_refused(tmp_path):
     with pytest.raises(DataError, match="there are an embedding and inputs, 'emb_0' and 'input_0'"):
         read(path).predictions()
     assert_array_equal(read(path, inputs="input_0").predictions().x, [[3], [4]])
+
+
+def test_numbered_targets_are_those_of_joint_distributions_and_of_samples(calcheck, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    y = {"y_1": np.arange(30.0), "y_2": np.arange(30.0) % 7, "a": np.arange(30.0) % 5}
+    joint = {"loc_1": y["y_1"] + 1, "loc_2": y["y_2"], **dict.fromkeys(("covariance_11", "covariance_22"), np.ones(30))}
+    pq.write_table(pa.table({**y, **joint, "covariance_21": np.zeros(30)}), "joint.parquet")
+    pq.write_table(pa.table(y), "y.parquet")
+    command = "calcheck joint.parquet --dist joint-gaussian:covariance"
+    assert command in calcheck("joint.parquet").refused()
+    assert "y_1, y_2" in calcheck(*command.split()[1:], "--no-null").out
+    assert calcheck("mmd", "y.parquet", "joint.parquet", "--no-null").code == 0
 
 
 def test_normal_distributions_of_several_targets_are_written_as_csv_and_no_others(tmp_path):
