@@ -25,6 +25,7 @@ from calcheck.typing import AnyArray, Indices, Mask, Values
 
 SEED = 0x0B5E  # Of the noise that is added to draws
 ON_GRID = 1e-2  # Maximum distance of a target from the grid, in steps; of single precision
+SINGLE = 1e-7  # Relative distance within a limit of numbers that are at the limit in single precision
 AT_LIMIT = 1e-6  # Maximum relative distance of a target beyond a limit; of single precision
 MOST_POINTS = 1 << 10  # Most points of the grid of rounded targets on each side of the median
 MAX_CACHED_VALUES = 1 << 23  # Maximum numbers in cached sums, 64 MiB
@@ -101,6 +102,9 @@ class Observation:
             require("y", _on_grid(y, self.step), "must be multiples of --rounded")
             y, low, high = (round_to(each, self.step) for each in (y, low, high))
         near = np.clip(y, low, high)
+        for limit in (low, high):
+            with np.errstate(invalid="ignore"):
+                near = np.where(np.abs(near - limit) < SINGLE * np.abs(limit), limit, near)
         outside = np.abs(y - near) > AT_LIMIT * np.maximum(np.abs(near), 1e-75)
         require("y", ~outside, "must lie within the limits of --clip")
         return near
@@ -176,14 +180,14 @@ def observation_hint(y: Values | None, predictive: Predictive, errors: Sequence[
 def _limit_hints(y: Values, predictive: Predictive) -> Iterator[str]:
     """Yield how many targets are at the smallest and at the largest number, if more than chance and rounding allow."""
     values, counts = np.unique(y, return_counts=True)
-    for end, side, option in ((0, "smallest", "{:.6g},"), (-1, "largest", ",{:.6g}")):
+    for end, side, option in ((0, "smallest", "{},"), (-1, "largest", ",{}")):
         near = slice(1, 3) if end == 0 else slice(-3, -1)
         if counts[end] < FEWEST_TIES or len(values) < FEWEST_VALUES:
             continue
         gap = float(np.abs(values[near] - values[end]).min())
         expected = _expected_ties(predictive, values[end], gap, float(counts[near].max()))
         if counts[end] > max(TIES * expected, expected + FEWEST_TIES * np.sqrt(max(expected, 1))):
-            number = option.format(values[end])
+            number = option.format(_shortest(values[end]))
             share = f"{counts[end]:,} of {len(y):,} targets are exactly the {side}"
             yield f"{share}, {values[end]:.6g}: if they are clipped there, pass --clip {number}"
 
@@ -214,7 +218,13 @@ def _step_hints(y: Values, predictive: Predictive) -> Iterator[str]:
     match predictive:
         case Samples(draws=stated) | Quantiles(values=stated) | Intervals(lower=stated) if _on_grid(stated, step).all():
             return
-    yield f"all targets are multiples of {step:.6g}: if they are rounded, pass --rounded {step:.6g}"
+    yield f"all targets are multiples of {step:.6g}: if they are rounded, pass --rounded {_shortest(step)}"
+
+
+def _shortest(number: float) -> str:
+    """Return a number, in words of an option, with the fewest digits, from six on, that are exact enough for limits."""
+    texts = (f"{number:.{digits}g}" for digits in range(6, 18))
+    return next(text for text in texts if abs(float(text) - number) <= SINGLE / 2 * abs(number))
 
 
 def _on_grid(values: Values, step: Values | float) -> Mask:

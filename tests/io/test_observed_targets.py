@@ -195,6 +195,23 @@ def test_targets_at_limits_and_on_grids_are_noticed_in_the_conclusion(recorded, 
     assert re.search(words, text) if words else text == ""
 
 
+@pytest.mark.parametrize("side", ["min", "max"])
+def test_the_limit_in_a_notice_is_exact_enough_for_the_targets_at_it(tmp_path, monkeypatch, side):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    mean, std = rng.normal(size=N), np.exp(0.3 * rng.normal(size=N))
+    for limit in (1.23456789e-3, 9.87654321e-3):  # above and below what is written
+        y = {"min": np.maximum, "max": np.minimum}[side](mean + std * rng.normal(size=N), limit)
+        pd.DataFrame({"y": y, "mean": mean, "std": std}).to_csv("a.csv", index=False)
+        (option,) = set(re.findall(r"pass (--clip \S+)", " ".join(hints("a.csv"))))
+        exact = "{!r}," if side == "min" else ",{!r}"
+        own, same = (
+            values(library.evaluate("a.csv", "nll", clip=text, replicates=0, resamples=0))["nll"]
+            for text in (option.split()[1], exact.format(limit))
+        )
+        assert_allclose(own, same, rtol=1e-5)
+
+
 def test_unused_measurement_errors_are_noticed_by_their_names():
     data = pd.DataFrame({"y": np.arange(40.0) % 7.3, "mean": 3.0, "std": 2.0, "sigma_y": 0.5})
     assert hints(data) == [
