@@ -87,11 +87,12 @@ def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = Non
         roles = replace(roles, target=own.target if {*own.target} <= {*names} else ())
     roles = replace(roles, other_categories=True)
     found.roles = replace(roles, target=())
-    partly = _without_some_predictions(found)
+    unpredicted = _without_predictions(found)
     with found.error_names():
         known = [_is_known(found.predictions().columns.get(each)) for each in roles.target]
-    if not known or not np.logical_and.reduce(known).any():
-        return NewRows(found, unjudged=partly or (UNJUDGED if found.roles.predictive or _predicts(found) else ""))
+    has_target = np.logical_and.reduce(known)
+    if not known or not has_target.any():
+        return NewRows(found, unjudged=UNJUDGED if found.roles.predictive or _predicts(found) else "")
     if roles.predictive is None:
         known_names = found.table.schema.names
         lacking = [each for each in column_roles.columns_of(source.roles.predictive) if each not in known_names]
@@ -105,17 +106,21 @@ def new_rows_like(source: FileSource, file: AnyFile, *, column: str | None = Non
         raise DataError(
             f"{found.name} has targets, but no column {missing[0]!r}, on which {source.name} says rows depend"
         )
+    if not (has_target & ~unpredicted).any():
+        return NewRows(found, unjudged=f"{UNUSED}: no row with a target has a prediction")
+    count = int((has_target & unpredicted).sum())
+    partly = f"{count:,} of {len(unpredicted):,} rows there have a target but no prediction: these targets are not used"
     also = (*found.also, *source.dependence)
     labelled = replace(found, options=replace(found.options, nan_policy="omit"), narrow=False, also=also)
     labelled.roles = roles
-    return NewRows(found, labelled, unjudged=partly)
+    return NewRows(found, labelled, unjudged=partly if count else "")
 
 
-def _without_some_predictions(source: FileSource) -> str:
-    """Return how many rows lack predictions; then those of the others are left unread. Empty if no row does."""
+def _without_predictions(source: FileSource) -> Mask:
+    """Return which rows lack predictions, (n,) or (1,); if any does, those of the others are left unread."""
     roles, columns = source.roles, column_roles.columns_of(source.roles.predictive)
     if roles.predictive is None or source.layout.layout or source.options.nan_policy == "omit":
-        return ""
+        return np.zeros(1, dtype=bool)
     try:
         source.predictions()
     except DataError:
@@ -123,12 +128,11 @@ def _without_some_predictions(source: FileSource) -> str:
         inputs.roles = replace(roles, predictive=None, observed=None)
         with source.error_names():
             rows = inputs.predictions()
-        missing = [~_is_known(rows.columns[each]) for each in columns if each in rows.columns]
-        if not missing or not (count := int(np.logical_or.reduce(missing).sum())):
-            return ""
-        source.roles = inputs.roles
-        return f"{count:,} of {len(rows):,} rows there have no predictions: their targets are not used"
-    return ""
+        missing = np.logical_or.reduce([~_is_known(rows.columns.get(each)) for each in columns])
+        if missing.any():
+            source.roles = inputs.roles
+            return np.asarray(missing)
+    return np.zeros(1, dtype=bool)
 
 
 def _predicts(source: FileSource) -> bool:

@@ -174,7 +174,17 @@ def test_predictions_are_needed_only_beside_targets(calcheck, evaluated, frames,
     new.assign(**{name: new[name].where(some) for name in ("y", "mean", "std")}).to_csv(tmp_path / "some.csv")
     on = evaluated(files[0], *X, "--on", tmp_path / "some.csv")["conclusion"]["on"]
     assert (on["rows"], on["labelled"], on["width"]) == (40, 30, None)
-    assert on["unjudged"] == "10 of 40 rows there have no predictions: their targets are not used"
+    assert on["unjudged"] == ""
+    new.assign(std=new["std"].where(some), y=new["y"].where(new.index < 33)).to_csv(tmp_path / "some.csv")
+    on = evaluated(files[0], *X, "--on", tmp_path / "some.csv")["conclusion"]["on"]
+    assert on["labelled"] == 30
+    assert on["unjudged"] == "3 of 40 rows there have a target but no prediction: these targets are not used"
+    new.assign(std=new["std"].where(some), y=new["y"].where(~some)).to_csv(tmp_path / "some.csv")
+    on = evaluated(files[0], *X, "--on", tmp_path / "some.csv")["conclusion"]["on"]
+    assert (on["labelled"], on["unjudged"]) == (0, "targets there are not used: no row with a target has a prediction")
+    new.assign(std=new["std"].where(some)).drop(columns="y").to_csv(tmp_path / "some.csv")
+    on = evaluated(files[0], *X, "--on", tmp_path / "some.csv")["conclusion"]["on"]
+    assert on["unjudged"] == "the tested model is judged, not the predictions there without targets"
     new.assign(std=new["std"].where(some, -1)).to_csv(tmp_path / "wrong.csv")
     assert "std must be" in calcheck("evaluate", files[0], *X, *FEW, "--on", tmp_path / "wrong.csv").refused()
 
