@@ -8,7 +8,8 @@ each metric fails at 5 %; the largest of these, and the share of sets of which n
 each other and no option says so. A share above 7.5 % is marked; it is run again with 2,000 fresh sets and stands by
 that. ``pairs`` prints the share of pairs of models in which the difference of each metric has a p-value of at most
 5 %. ``observed`` prints the table of targets that are measured with noise, clipped, or rounded, and ``--unstated``
-leaves out the options that say so. ``power`` prints how often faults of such models are found (all metrics together at
+leaves out the options that say so. ``outputs`` prints what is told of two outputs of which one has a wrong std, or
+which are correlated without a word. ``power`` prints how often faults of such models are found (all metrics together at
 5 %): standard deviations 25 % too small, and targets .3 standard deviations above. Beside it stands how often they are
 found in targets as they are, among fewer rows: as many as have the same Kullback-Leibler divergence of normal models.
 """
@@ -249,7 +250,8 @@ def observed(kind, rng, n, factor, *, bias=0.0, noise=0.0, clipped=0.0, step=0.0
     """Rows whose targets are measured with noise, then clipped from above, then rounded, as the rows say."""
     rows = KINDS[kind](rng, n, factor)
     scale, quantiles = population(kind, noise)
-    y, parts = rows.y + bias * scale + noise * scale * rng.normal(size=n), {}
+    shift = rng.poisson(bias * scale, n) if kind == "poisson" else bias * scale  # a sum of such counts is such a count
+    y, parts = rows.y + shift + noise * scale * rng.normal(size=n), {}
     grid = step * scale if kind != "poisson" else 1.0
     if noise:
         parts["noise"] = np.full(n, noise * scale)
@@ -387,6 +389,34 @@ def powers(kinds, sets, first, pool):
         print(f"| {kind}, {way}, {fault} | {share:.3f}{mark} | {rows} | {plain:.3f} |", flush=True)
 
 
+def one_pair_of_outputs(has_wrong_std, seed):
+    """Return what is told of two outputs: one with a std of .3 in place of .5, or their correlation of .8 left out."""
+    rng = np.random.default_rng([seed, has_wrong_std])
+    mean, correlation = rng.normal(size=(ROWS, 2)), 0.0 if has_wrong_std else 0.8
+    error = rng.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]], ROWS)
+    std = np.tile([0.5, 0.3 if has_wrong_std else 0.5], (ROWS, 1))
+    found = calcheck.evaluate(mean + error / 2, mean, std, metrics=["bias"], replicates=39, seed=seed).conclusion
+    first, second = found.outputs
+    together, size = (
+        next(each for each in part.effects if each.topic == topic)
+        for part, topic in ((found, "correlation"), (second, "size"))
+    )
+    return {
+        "y_1 NO": first.answer == "no",
+        "y_2 NO": second.answer == "no",
+        "the factor of y_2 holds the truth": size.low <= 0.5 / std[0, 1] <= size.high,
+        "correlation wrong": together.p is not None and together.p <= LEVEL,
+    }
+
+
+def pairs_of_outputs(sets, first, pool):
+    """Print what is told of two outputs."""
+    for title, has_wrong_std in (("second std 0.3 in place of 0.5", True), ("correlation 0.8 left out", False)):
+        told = pool(partial(one_pair_of_outputs, has_wrong_std), range(first, first + sets))
+        shares = (f"{name} {np.mean([each[name] for each in told]):.3f}" for name in told[0])
+        print(f"{title}: {', '.join(shares)}", flush=True)
+
+
 def marked(share):
     return f"{share:.3f}{' !' if share > MARK else ''}"
 
@@ -454,7 +484,9 @@ def compared(names, sets, first, n, pool):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=["evaluate", "observed", "power", "pairs"], default="evaluate")
+    parser.add_argument(
+        "what", nargs="?", choices=["evaluate", "observed", "power", "outputs", "pairs"], default="evaluate"
+    )
     parser.add_argument("--designs", nargs="*", help="default: all")
     parser.add_argument("--pairs", nargs="*", default=list(PAIRS))
     parser.add_argument("--sets", type=int, default=400)
@@ -474,6 +506,8 @@ def main():
 
         if given.what == "pairs":
             compared(given.pairs, given.sets, given.first, given.rows, pool)
+        elif given.what == "outputs":
+            pairs_of_outputs(given.sets, given.first, pool)
         elif given.what == "power":
             powers(given.kinds, given.sets, given.first, pool)
         else:
