@@ -332,7 +332,7 @@ def _new_lines(on: answers.NewInputs, report: Report) -> Iterator[tuple[str, Cel
     told = list(new_inputs.observed_texts(on))
     yield from (("", Cell(text)) for text, _ in [each for each in told if each[1]] or told[:1])
     if on.contradicted:
-        yield "", Cell("not only inputs changed, also the model or targets: new targets count")
+        yield "", Cell("more than inputs changed, such as the model: only new targets count")
     if on.unjudged:
         yield "", Cell(on.unjudged)
     if text := new_inputs.label_text(on):

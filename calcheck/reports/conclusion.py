@@ -87,7 +87,7 @@ class Cause:
     text: str  # The cause in words
     command: str  # Command that undoes it, or writes a mended file; empty if there is none
     # Share of the fault that it explains: of the sum of squared means of the first Legendre polynomials (of even
-    # degree, if means are right) of the probability integral transforms, also along predictions, uncertainties and
+    # degree, if it keeps means) of the probability integral transforms, also along predictions, uncertainties and
     # inputs, on rows that nothing was fitted to
     explained: float
 

@@ -96,7 +96,7 @@ def test_targets_that_contradict_what_was_foretold_count_alone(calcheck, evaluat
     told = " ".join(
         calcheck("evaluate", files[0], *X, "--on", tmp_path / "known.csv", *FEW, "--metrics", "zms").out.split()
     )
-    assert "not only inputs changed, also the model or targets: new targets count" in told
+    assert "more than inputs changed, such as the model: only new targets count" in told
     rule = ("--fail-on", "on.contradicted == 1", "--format", "json")
     gates = json.loads(calcheck("check", files[0], *X, *FEW, "--on", tmp_path / "known.csv", *rule).out)["gates"]
     assert gates[0]["message"] == "on.contradicted is 1"
