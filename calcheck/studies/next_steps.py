@@ -77,9 +77,9 @@ def suggestions(report: Report, source: FileSource, on: str) -> Iterator[tuple[s
     is_mended = is_fault and not _is_undone(conclusion) and _shows_a_scale(report, source)
     yield from [("recalibrate", there)] if there and is_mended else []
     yield from _observations(conclusion.effects)
-    if any(message.code == "unknown-shape" for result in report.results for message in result.warnings):
-        yield "evaluate", ["--error-dist", "normal"]
-    searched = _is_searchable(report, source)
+    has_shape = all(message.code != "unknown-shape" for result in report.results for message in result.warnings)
+    yield from [] if has_shape else [("evaluate", ["--error-dist", "normal"])]
+    searched = has_shape and _is_searchable(report, source)
     if any(_is_shown(each) for each in conclusion.effects if each.topic == "inputs"):
         worst = [("cce", ["--worst", "5"])] if "cce" in computed else []
         yield from [("slices", list[str]())] if searched else worst

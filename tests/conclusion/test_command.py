@@ -238,6 +238,15 @@ def test_commands_follow_from_the_columns_of_a_file_and_run_on_it(calcheck, tmp_
     assert next_of(calcheck, file)[0] == f"calcheck slices {file}"
 
 
+def test_groups_of_distributions_without_a_shape_are_not_searched_next(calcheck, tmp_path):
+    file, frame = tmp_path / "errors.csv", weather(5)
+    frame.assign(error=frame["y"] - frame["mean"])[["error", "std", "site"]].to_csv(file, index=False)
+    found = next_of(calcheck, file)
+    assert found == [f"calcheck evaluate {file} --error-dist normal", f"calcheck check {file}"]
+    assert calcheck("slices", file).code == 2
+    assert f"calcheck slices {file} --error-dist normal" in next_of(calcheck, file, "--error-dist", "normal")
+
+
 def test_no_column_that_is_computed_from_targets_is_proposed_as_an_input(calcheck, tmp_path):
     file, frame = tmp_path / "derived.csv", weather(5)[["y", "mean", "std", "hum"]]
     gap = frame["y"] - frame["mean"]
