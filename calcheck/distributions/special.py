@@ -178,8 +178,8 @@ def normal_kernel_norm(scale: Values, gamma: Values) -> Values:
 
 def truncated_normal_kernel_mean(distance: Values, scale: Values, gamma: Values, ends: tuple[Values, Values]) -> Values:
     """Return E exp(-gamma (d - E)^2) 1{a < E < b} for E ~ N(0, scale^2) and the ends a < b, with broadcasting."""
-    spread = 1 + 2 * in_lengths(scale, gamma) ** 2
-    middle, root = (1 - 1 / spread) * distance, np.sqrt(spread) / scale
+    excess = 2 * in_lengths(scale, gamma) ** 2
+    middle, root = excess / (1 + excess) * distance, np.sqrt(1 + excess) / scale
     with np.errstate(over="ignore"):
         below, above = (sc.ndtr((end - middle) * root) for end in ends)
     return np.asarray(normal_kernel_mean(distance, scale, gamma) * (above - below))

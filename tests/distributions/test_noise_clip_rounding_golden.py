@@ -116,6 +116,14 @@ def test_kernels_of_clipped_normal_distributions_are_sums_however_narrow_the_ker
         assert_allclose(means[row], weight @ np.exp(-gamma * (at - 0.4) ** 2), rtol=1e-9)
 
 
+def test_the_kernel_of_a_narrow_half_of_a_normal_distribution_is_linear():
+    """E exp(-(1 - E)^2) 1{E < 0} is (1/2 - 2 s / sqrt(2 pi)) / e for a standard deviation s that is small."""
+    std = 7e-9
+    clipped = Observation(low=one(-np.inf), high=one(0)).distributions(Gaussian(one(0), one(std)))
+    found = clipped.kernel_mean(np.array([[1.0]]), one(1))[0, 0] - clipped.kernel_mean(np.array([[-1.0]]), one(1))[0, 0]
+    assert_allclose(found, -4 * std / np.sqrt(2 * np.pi) / np.e, rtol=1e-6)
+
+
 def test_masses_far_beyond_limits_have_finite_logarithms():
     far = Clipped(Gaussian(one(0), one(0.1)), one(-np.inf), one(8))
     assert_allclose(far.log_prob(one(8)), float(mp.log(mp.ncdf(-80))), rtol=1e-9)
