@@ -54,9 +54,9 @@ class Predictive(ABC):
         return np.rint(y) if self.is_discrete else y
 
     def hold_in_double(self) -> None:
-        """Convert every parameter to an array of 64-bit floats."""
-        for field in fields(self):
-            object.__setattr__(self, field.name, np.asarray(getattr(self, field.name), dtype=np.float64))
+        """Convert every parameter that is given to an array of 64-bit floats."""
+        for name in (each.name for each in fields(self) if getattr(self, each.name) is not None):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
 
     def require_equal_lengths(self) -> None:
         """Convert the parameters to double precision, and raise an error unless they have equal shapes."""

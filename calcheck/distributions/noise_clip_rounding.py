@@ -288,6 +288,10 @@ def clip(predictive: Predictive, low: Values, high: Values) -> Predictive:
     mapped = _map_values(predictive, lambda values: np.clip(values, low[:, None], high[:, None]))
     if isinstance(predictive, Intervals) and isinstance(mapped, Intervals):
         return replace(mapped, is_clipped=(predictive.lower <= low[:, None]) | (predictive.upper >= high[:, None]))
+    if isinstance(predictive, Quantiles) and isinstance(mapped, Quantiles):
+        edges, values = np.concatenate([[0.0], predictive.levels, [1.0]]), predictive.values
+        at_low, inside = np.sum(values <= low[:, None], axis=1), np.sum(values < high[:, None], axis=1)
+        return replace(mapped, inner=edges[np.stack([at_low, inside + 1], axis=1)])
     if mapped is None:
         return (ClippedNormal if isinstance(predictive, Gaussian) else Clipped)(predictive, low, high)
     return mapped

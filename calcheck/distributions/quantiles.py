@@ -44,6 +44,7 @@ class Quantiles(Predictive):
     kernel_error = 1e-10
     levels: Values  # (q,), increasing, in (0, 1), equal for all rows; at least two
     values: Values  # (n, q), quantiles, nondecreasing along each row, in the unit of the targets
+    inner: Values | None = None  # (n, 2), levels at and beyond which quantiles are limits of clipped targets
 
     def __post_init__(self) -> None:
         self.hold_in_double()

@@ -410,9 +410,9 @@ class Ece(RowMetric):
     ``--pit plain``, as in the papers, perfect predictions of counts score badly (0.070 instead of 0.006 for Poisson
     rates). Biased upwards, and more so under resampling; the percentile interval is not used for the verdict. Time
     O(n) for continuous distributions, O(n q) for others. For files of quantiles, the value depends only on the counts
-    of targets between the quantiles, which are multinomial if the model is right, whatever lies between them. It is 0
-    only if every count is as expected, so it judges all of them together. Targets equal to quantiles make the test
-    conservative.
+    between quantiles, multinomial if the model is right, whatever lies between them. It is 0 only if every count is as
+    expected, so it judges all of them together. Targets equal to quantiles make the test conservative, except at limits
+    of ``--clip``.
 
     References
     ----------
@@ -481,13 +481,13 @@ class Ece(RowMetric):
             number = len(self.level_weights)
             raise DataError(f"--level-weights must have a number for each of the {len(levels)} levels, got {number}")
         if stated := known is not None and not self.interpolates(known):
-            below = pit.shares_at_quantiles(left, right, levels)
+            below = pit.shares_at_quantiles(rows, levels)
         else:
             below = pit.share_below(right if self.pit == "plain" else left, right, levels)
         are_equal = False
         if stated:
-            counts_below, counts_up_to = np.split(below.sums(None), 2)
-            are_equal = bool((counts_below < counts_up_to).any())
+            counts_below, counts_up_to, *_ = below.sums(None).reshape(-1, len(levels))
+            are_equal = bool((counts_up_to - counts_below > 1 / 2).any())
         return RowResults(
             {"pit_low": left, "pit_high": right},
             {"below": groups.MeanTerm(groups=below)},
@@ -535,5 +535,8 @@ def _observed(means: Means) -> Values:
     levels, shares = means["levels"], means["below"]
     if shares.shape[-1] == len(levels):
         return shares
-    below, up_to = np.split(shares, 2, axis=-1)  # files of quantiles
-    return np.clip(levels, below, up_to)
+    below, up_to, *at_limits = np.split(shares, shares.shape[-1] // len(levels), axis=-1)  # files of quantiles
+    found = np.clip(levels, below, up_to)
+    if at_limits:
+        found += np.maximum(at_limits[0], 0) + np.minimum(at_limits[1], 0)
+    return np.asarray(found)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calcheck.core import sc
 from calcheck.core.cache import cached
-from calcheck.distributions.quantiles import Intervals
+from calcheck.distributions.quantiles import Intervals, Quantiles
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.reports.conclusion import Direction
@@ -163,16 +163,27 @@ def share_of_row_below(left: Values, right: Values, level: float) -> Values:
     return np.clip(share, 0, 1, out=share)
 
 
-def shares_at_quantiles(left: Values, right: Values, levels: Values) -> Groups:
+def shares_at_quantiles(rows: Predictions, levels: Values) -> Groups:
     """Return groups whose means are the shares of targets below, and then at or below, the stated quantiles, (2 q,).
 
-    A right model with the quantile q at level p states P(Y < q) <= p <= P(Y <= q), and no more.
+    A right model with the quantile q at level p states P(Y < q) <= p <= P(Y <= q), and no more. If targets are clipped,
+    rows whose quantile is a limit have the share p, as the limit is not the quantile. These rows state P(Y < limit) <=
+    p for an upper limit, and P(Y <= limit) >= p for a lower one: the last groups, (2 q,), are their differences from p.
     """
-    count = len(levels)
-    cells = digitize(left, levels) * np.intp(count + 1) + digitize(right, levels, equal=True)
-    pairs, label = np.unique(cells, return_inverse=True)
-    up_to, below = (place[:, None] <= np.arange(count) for place in divmod(pairs, count + 1))
-    return Groups(label, len(pairs), np.concatenate([below, up_to], axis=1).astype(np.float64))
+    (left, right), predictive, count = pit(rows), rows.distributions(), len(levels)
+    places = [digitize(left, levels), digitize(right, levels, equal=True)]
+    inner = predictive.inner if isinstance(predictive, Quantiles) else None
+    if inner is not None:
+        places += [digitize(inner[:, 0] + TIED, levels), digitize(inner[:, 1] - TIED, levels)]
+    size = [count + 1] * len(places)
+    found, label = np.unique(np.ravel_multi_index(places, size), return_inverse=True)
+    up_to, below, *ends = (place[:, None] <= np.arange(count) for place in np.unravel_index(found, size))
+    parts = [below, up_to]
+    if inner is not None:
+        at_low, at_high = ~ends[0], ends[1]
+        parts = [np.where(at_low | at_high, levels, each) for each in parts]
+        parts += [np.where(at_high, below - levels, 0), np.where(at_low, up_to - levels, 0)]
+    return Groups(label, len(found), np.concatenate(parts, axis=1).astype(np.float64))
 
 
 def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:

@@ -10,6 +10,7 @@ from scipy import stats
 
 from calcheck.distributions import Quantiles
 from calcheck.distributions.continuous import StudentT
+from calcheck.distributions.noise_clip_rounding import Observation, round_distributions
 from calcheck.distributions.quantiles import Intervals
 from calcheck.errors import AT_QUANTILES
 from calcheck.evaluation import Answer, evaluate
@@ -321,3 +322,87 @@ def test_means_and_deviations_that_are_interpolated_have_no_verdict(name):
     rows = Predictions(y=y, predictive=StudentT(loc=np.zeros(600), scale=scale, df=np.full(600, 5.0)))
     (exact,) = evaluate(InMemory(rows), [METRICS[name]()], run=Run(replicates=39)).results
     assert exact.verdict != "none"
+
+
+def judge_clipped(stated, quantiles, y, low=-np.inf, high=np.inf, **options):
+    """Return the result of ece on targets that were clipped at limits."""
+    limits = Observation(low=np.full(len(y), float(low)), high=np.full(len(y), float(high)))
+    predictive = limits.distributions(Quantiles(np.asarray(stated), np.asarray(quantiles, float)))
+    rows = Predictions(y=np.asarray(y, float), predictive=predictive)
+    return evaluate(InMemory(rows), [METRICS["ece"](**options)], run=FAST).results[0]
+
+
+QUANTILES_BESIDE_A_CLIP = [[0, 4, 6], [0, 1, 9], [7, 8, 9], [-2, 1, 2], [5, 6, 7]]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rows_whose_quantile_is_clipped_have_the_share_of_the_level(sign):
+    """Levels 0.2, 0.6 and 0.9 of five rows, and targets -1, 5, 5, 1.5 and 5, clipped at 5 from above.
+
+    At 0.2, quantiles 0, 0 and -2 are below 5, and one target is below these: (1 + 2 * 0.2) / 5 = 0.28. At 0.6,
+    quantiles 4, 1 and 1: (1 + 2 * 0.6) / 5 = 0.44. At 0.9, only the quantile 2, and the target is below it:
+    (1 + 4 * 0.9) / 5 = 0.92; of the rows beyond the limit, only the first has a target below it, fewer than stated. So
+    the error is (0.08 + 0.16 + 0.02) / 3. Targets are equal to limits only, which is no reason for a caution. With
+    opposite signs, targets are clipped from below, and one less these shares are at or below quantiles.
+    """
+    levels, y = np.array([0.2, 0.6, 0.9]), sign * np.array([-1, 5, 5, 1.5, 5])
+    mirrored = levels if sign > 0 else 1 - levels[::-1]
+    quantiles = sign * np.array(QUANTILES_BESIDE_A_CLIP)[:, ::sign]
+    limit = {"high": 5} if sign > 0 else {"low": -5}
+    found = judge_clipped(mirrored, quantiles, y, **limit)
+    assert_allclose(found.value, 0.26 / 3, rtol=1e-12)
+    shares = np.array([point["observed"] for point in found.details["curve"]])
+    assert_allclose(shares if sign > 0 else 1 - shares[::-1], [0.28, 0.44, 0.92], rtol=1e-12)
+    assert AT_QUANTILES not in found.warnings
+    assert_allclose(judge_clipped(mirrored, quantiles, y, **limit, levels=(mirrored[1],)).value, 0.16, rtol=1e-12)
+
+
+def test_targets_inside_limits_that_all_quantiles_are_beyond_count():
+    """Four of five targets are below an upper limit, 5, and one is at a lower limit, 1, at levels 0.2 and 0.6.
+
+    At most a share of 0.2 should be below the upper limit, and 0.8 is; at least 0.6 should be at the lower one, and 0.2
+    is.
+    """
+    levels, y = [0.2, 0.6], [1, 2, 3, 4, 5]
+    below = judge_clipped(levels, np.tile([50, 60], (5, 1)), y, high=5)
+    assert [point["observed"] for point in below.details["curve"]] == pytest.approx([0.8, 0.8])
+    above = judge_clipped(levels, np.tile([-60, -50], (5, 1)), y, low=1)
+    assert [point["observed"] for point in above.details["curve"]] == pytest.approx([0.2, 0.2])
+
+
+def clipped_normal(seed, bias, n=300):
+    """Return quantiles of normal distributions, and their targets plus a bias, of which two fifths are clipped."""
+    rng, levels = np.random.default_rng(seed), np.array([0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95])
+    mean, std = 3 * rng.normal(size=n), 1.5 * np.exp(0.3 * rng.normal(size=n))
+    y = np.minimum(mean + std * (rng.normal(size=n) + bias), 0.8)
+    limits = Observation(high=np.full(n, 0.8))
+    quantiles = Quantiles(levels, mean[:, None] + std[:, None] * stats.norm.ppf(levels))
+    return Predictions(y=y, predictive=limits.distributions(quantiles))
+
+
+def fails_of_clipped(bias, number):
+    """Return in how many sets ece fails."""
+    made = (InMemory(clipped_normal(seed, bias)) for seed in range(number))
+    return sum(evaluate(each, [METRICS["ece"]()], run=FAST).results[0].verdict == "fail" for each in made)
+
+
+@pytest.mark.parametrize("bias", [0.3, -0.3])
+def test_a_bias_is_found_in_rows_that_clips_leave(bias):
+    """None of 20 sets failed while targets at the limit could be on any side of its quantiles."""
+    assert fails_of_clipped(bias, 8) >= 6
+
+
+def test_batches_and_rounding_keep_which_quantiles_are_clipped():
+    rows, metric = clipped_normal(0, 0.3), METRICS["ece"]()
+    (whole,) = evaluate(InMemory(rows), [metric], run=FAST).results
+    state = accumulate(Batches(rows), [metric], FAST)
+    (streamed,) = report_from_state(state, FAST).results
+    assert (streamed.value, streamed.verdict) == (pytest.approx(whole.value, rel=1e-9), "fail")
+    assert AT_QUANTILES not in streamed.warnings
+    rounded = round_distributions(rows.predictive, np.full(len(rows), 0.5))
+    assert_allclose(rounded.inner, rows.predictive.inner)
+
+
+@pytest.mark.slow
+def test_right_quantiles_of_clipped_targets_fail_at_the_level_of_the_test():
+    assert fails_of_clipped(0.0, sets(100)) <= band(sets(100), 0.05, 0.001)[1]
