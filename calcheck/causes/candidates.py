@@ -97,7 +97,7 @@ class Candidate:
 
     @property
     def of_spread(self) -> bool:
-        """Whether only the fault of the spread is to be explained, as means are right."""
+        """Whether only the fault of the spread is to be explained, since the cause keeps means."""
         return self.stretched is not None or (self.name in OF_SPREAD and not self.is_shift)
 
 

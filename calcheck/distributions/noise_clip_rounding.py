@@ -222,7 +222,7 @@ def _step_hints(y: Values, predictive: Predictive) -> Iterator[str]:
 
 
 def _shortest(number: float) -> str:
-    """Return a number, in words of an option, with the fewest digits, from six on, that are exact enough for limits."""
+    """Return the text of a number, for an option, with the fewest digits, at least six, that are exact enough."""
     texts = (f"{number:.{digits}g}" for digits in range(6, 18))
     return next(text for text in texts if abs(float(text) - number) <= SINGLE / 2 * abs(number))
 
