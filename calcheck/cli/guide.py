@@ -159,7 +159,7 @@ def _list(guides: dict[str, str]) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    from calcheck.render.terminal import render_text
+    from calcheck.render.terminal import render_text, safe_text
 
     width = max(map(len, guides))
     parts: list[Table | Text] = []
@@ -169,7 +169,7 @@ def _list(guides: dict[str, str]) -> str:
         grid.add_column()
         topics = [topic for topic in guides if group_of(topic) == group]
         for topic in sorted(topics, key=(*first, *topics).index):
-            grid.add_row(Text(topic), Text(first_sentence(guides[topic])))
+            grid.add_row(topic, safe_text(first_sentence(guides[topic])))
         parts += [Text(group, style="bold"), grid] if topics else []
     return render_text(*parts, Text("Show one with: calcheck guide TOPIC"))
 
@@ -183,9 +183,9 @@ def _show(text: str) -> None:
 
     from rich.markdown import Markdown
 
-    from calcheck.render.terminal import render_text
+    from calcheck.render.terminal import join_percents, render_text
 
-    pages = render_text(Markdown(name_guides(text), hyperlinks=False, code_theme="ansi_dark"))
+    pages = render_text(Markdown(join_percents(name_guides(text)), hyperlinks=False, code_theme="ansi_dark"))
     os.environ["LESS"] = f"{os.environ.get('LESS', '-FX')} -R"  # less shows colors, and ends at once if all fits
     pipe = getattr(signal, "SIGPIPE", None)
     before = pipe and signal.signal(pipe, signal.SIG_IGN)  # leaving the pager early is no error

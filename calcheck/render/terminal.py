@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,6 +34,7 @@ STYLES = {
     "none": "dim",
 }
 LINE = "\n"  # Where the name of a column continues on the next line
+JOIN = "\u2800"  # Looks like a space, at which rich does not break a line
 GAP = 2  # width between columns, in characters
 MAX_CELL_WIDTH = 32  # maximum width of a cell of a table that is split or loses columns, in characters
 
@@ -343,10 +345,15 @@ NARROW, USUAL, WIDE = 60, 80, 100
 
 
 def safe_text(text: str, style: str = "") -> Text:
-    """Return text without markup and control characters."""
+    """Return text without markup and control characters, in which a number and "%" stay on one line."""
     from rich.text import Text
 
-    return Text(strip_control(text), style=style)
+    return Text(join_percents(strip_control(text)), style=style)
+
+
+def join_percents(text: str) -> str:
+    """Return text for `render_text`, in which a number and "%" stay on one line."""
+    return re.sub(r"(?<=\d) (?=%)", JOIN, text)
 
 
 def page_width() -> int:
@@ -380,4 +387,4 @@ def render_text(*parts: RenderableType, width: int | None = None) -> str:
         if number:
             console.print()
         console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))  # file names are not wrapped
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+    return "\n".join(line.rstrip() for line in buffer.getvalue().replace(JOIN, " ").splitlines()) + "\n"

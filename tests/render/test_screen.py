@@ -236,3 +236,15 @@ def test_many_notes_leave_room_for_the_first_rows_of_a_table():
     assert len(shown.splitlines()) <= 24
     assert "group 0\n" in shown
     assert re.search(r"… \d more: --table\n\nnote first", shown)
+
+
+def test_a_line_does_not_start_with_a_percent_sign(monkeypatch):
+    """The text in front has every length, so that each line breaks somewhere in it."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for length in range(80):
+        text = f"{'x' * length} 90 % intervals hold 86 % and 33.3 % of rows"
+        cells = (("topic", Cell(text)),)
+        table = Table((Column("text"),), ((Cell(text),),), overflow="fold")
+        shown = render(Document((Answer("Question?", Cell(text), cells), Notes((text,)), table)))
+        assert not re.search(r"^\s*%", shown, re.MULTILINE)
+        assert shown.count(" %") == 12
