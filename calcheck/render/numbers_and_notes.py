@@ -80,10 +80,10 @@ def _signed(value: float) -> str:
     """Return a number with its sign: two decimals, or three digits.
 
     >>> _signed(0.0239), _signed(-3.31), _signed(-123.4), _signed(-0.001)
-    ('+0.02', '−3.31', '−123', '0.00')
+    ('+0.02', '-3.31', '-123', '0.00')
     """
     text = f"{value:+.2f}" if abs(value) < 10 else f"{value:+.3g}"  # noqa: PLR2004 - digits
-    return text.replace("-", "−") if float(text) else text[1:]
+    return text if float(text) else text[1:]
 
 
 def interval(result: Result) -> str:

@@ -74,8 +74,8 @@ def test_a_no_names_the_effect_that_makes_it_a_no():
     along = Effect(topic="inputs", kind="scale", value=0.5, low=0.3, within=False, text="off by at least 30 %")
     told = {
         ("yes", (size,)): "YES within 20 %: ×0.93 (0.88 to 1.02)",
-        ("no", (size, bias)): "NO: mean error −0.14 std (−0.22 to −0.07)",
-        ("no", (size, bias, along)): "NO: mean error −0.14 std (−0.22 to −0.07), off by at least 30 %",
+        ("no", (size, bias)): "NO: mean error -0.14 std (-0.22 to -0.07)",
+        ("no", (size, bias, along)): "NO: mean error -0.14 std (-0.22 to -0.07), off by at least 30 %",
     }
     beyond, differ = RowsBeyond(share=0.0, low=0.0, high=0.1, rows=0), InputsDiffer(p=1.0)
     for (answer, effects), text in told.items():

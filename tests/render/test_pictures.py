@@ -200,7 +200,7 @@ def test_the_picture_of_the_answer_has_the_factors_and_the_errors_beside_the_tol
     assert "NO: off by ≥ 25 % along inputs" in answer_picture(report).title
     width, errors = answer_picture(report).panels
     assert width.y.names == ("90 %: ×1.14 (1.08 to 1.19)", "99 %: ×1.50 (1.30 or more)")
-    assert errors.y.names == ("bias: +0.02 (−0.04 to +0.07)", "inputs: at least 0.25", "time: none shown")
+    assert errors.y.names == ("bias: +0.02 (-0.04 to +0.07)", "inputs: at least 0.25", "time: none shown")
     assert (width.marks[0].start, width.marks[0].stop) == ([1 / 1.2], [1.2])
     points = {mark.name: (*mark.x, *mark.low, *mark.high) for panel in (width, errors) for mark in panel.marks[2:]}
     within, wrong, neither = JUDGED
