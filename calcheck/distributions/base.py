@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partialmethod
+from itertools import combinations_with_replacement
 from operator import attrgetter
 from typing import Any, ClassVar, Self
 
@@ -18,12 +19,15 @@ from calcheck.errors import DataError
 from calcheck.typing import Indices, Mask, Values
 
 Block = tuple[Indices, Values, Values]
+Weighted = tuple[Values, Values]
+Parts = tuple[Indices, list[Weighted]]
 METHOD: Any = partialmethod
 
 BLOCK_VALUES = 1 << 20  # Numbers per block, 8 MiB
 MAX_CACHED_VALUES = 1 << 23  # Maximum numbers in cached blocks, 64 MiB
-SHARED_VALUES = 1 << 8  # Values of a block whose kernels are computed together where rows share them
-MOST_SHARED = 8  # Most values of a block's rows together, relative to those of one row
+KERNELS = 1 << 15  # Kernels in memory at a time, which fit in the cache
+TOGETHER = 1 << 8  # Neighboring rows whose kernels at common values are computed together
+COMMON = 1 / 16  # Least share of these rows that have a common value
 NEGLIGIBLE = 40.0  # Exponent from which on exponentials are negligible beside 1
 REPEATED = 3  # Number of axes of repeated targets: rows, repeats, columns
 
@@ -443,28 +447,38 @@ class Derived(Predictive):
     def parameters(self) -> tuple[str, dict[str, Values]]:
         raise DataError("distributions of observed targets cannot be written: omit --target-std, --clip and --rounded")
 
-    def _blocks(self) -> Iterator[Block]:
-        """Yield blocks of rows with values (b, k) or (1, k) and their probabilities (b, k), for sums over rows."""
-        return iter(self._cached) if self._cached is not None else self._made_blocks()
+    def _blocks(self) -> Iterator[Parts]:
+        """Yield blocks of rows with values, (b, k) or common ones (1, k), and their probabilities (b, k), in parts."""
+        return iter(self._cached) if self._cached is not None else self._made_parts()
 
     @cached_property
-    def _cached(self) -> list[Block] | None:
+    def _cached(self) -> list[Parts] | None:
         """All blocks if they are small; None otherwise."""
         found, size = [], 0
-        for block in self._made_blocks():
-            found.append(block)
-            size += block[2].size
+        for rows, parts in self._made_parts():
+            found.append((rows, parts))
+            size += sum(mass.size for _, mass in parts)
             if size > MAX_CACHED_VALUES:
                 return None
         return found
 
+    def _made_parts(self) -> Iterator[Parts]:
+        """Yield the blocks."""
+        for rows, values, mass in self._made_blocks():
+            if not self.has_masses:
+                yield rows, [(values, mass)]
+                continue
+            for some in (slice(start, start + TOGETHER) for start in range(0, len(rows), TOGETHER)):
+                yield rows[some], _split(values[some], mass[some])
+
     @abstractmethod
     def _made_blocks(self) -> Iterator[Block]:
-        """Yield the blocks."""
+        """Yield blocks of rows with values (b, k), or (1, k) of counts with noise, and their probabilities (b, k)."""
 
     def _each(self, of: Callable[[Indices, Values, Values], Values]) -> Values:
-        """Return a function of each block, (n,) or (n, r)."""
-        return assemble(len(self), ((rows, of(rows, values, mass)) for rows, values, mass in self._blocks()))
+        """Return the sums of a function of the parts of each block, (n,) or (n, r)."""
+        blocks = ((rows, np.asarray(sum(of(rows, *part) for part in parts))) for rows, parts in self._blocks())
+        return assemble(len(self), blocks)
 
     @cached_property
     def _moments(self) -> tuple[Values, Values]:
@@ -486,68 +500,53 @@ class Derived(Predictive):
         """Return the kernel of distances (b, s, r) between values, of which one or both (``copies``) are of targets."""
         return np.exp(-gamma * away**2)
 
-    def _groups(self, values: Values) -> Iterator[slice]:
-        """Yield the columns of values whose kernels are computed together: many if rows share both."""
-        size = SHARED_VALUES if len(values) == 1 and self.has_masses else 1
-        return (slice(start, start + size) for start in range(0, values.shape[1], size))
-
     def _reach(self, gamma: float) -> float:
         """Return a distance from which on kernels of two values are negligible."""
         return float(np.sqrt(NEGLIGIBLE / gamma)) if gamma > 0 else np.inf
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
         gammas = np.broadcast_to(gamma[..., 0], len(points))
-        reach = self._reach(float(gammas.min()))
-        low, high = points.min() - reach, points.max() + reach
-
-        def of(rows: Indices, values: Values, mass: Values) -> Values:
-            if self.has_masses:
-                values, mass = _shared(values, np.where((values >= low) & (values <= high), mass, 0.0))
-            total = np.zeros((len(mass), len(points)))
-            for some in self._groups(values):
-                near = _come_near((points[:, 0], points[:, 0]), values[:, some], reach)
-                kernels = self._kernel(rows, points[near, 0] - values[:, some, None], gammas[near], 1)
-                total[:, near] += _weighted(mass[:, some], kernels)
-            return total
-
-        return self._each(of)
+        return self._each(lambda rows, *part: self._kernel_sums(rows, part, points[:, 0][None], gammas, 1))
 
     def kernel_norm(self, gamma: Values) -> Values:
-        reach = self._reach(float(gamma[0]))
+        norm = np.zeros(len(self))
+        for rows, parts in self._blocks():
+            for part, (others, mass) in combinations_with_replacement(parts, 2):
+                gammas = np.broadcast_to(gamma, others.shape[1])
+                sums = np.sum(self._kernel_sums(rows, part, others, gammas, 2) * mass, axis=1)
+                norm[rows] += sums if others is part[0] else 2 * sums
+        return norm
 
-        def of(rows: Indices, values: Values, mass: Values) -> Values:
-            if self.has_masses:
-                values, mass = _shared(values, mass)
-            total, ends = np.zeros(len(mass)), (values.min(axis=0), values.max(axis=0))
-            for some in self._groups(values):
-                near = _come_near(ends, values[:, some], reach)
-                kernels = self._kernel(rows, values[:, None, near] - values[:, some, None], gamma[0], 2)
-                total += np.sum(_weighted(mass[:, some], kernels) * mass[:, near], axis=1)
-            return total
+    def _kernel_sums(self, rows: Indices, part: Weighted, points: Values, gammas: Values, copies: int) -> Values:
+        """Return sums over a part of kernels at points, (b, r) or (1, r), of gammas (r,), (b, r)."""
+        (values, mass), total = part, np.zeros((len(rows), points.shape[1]))
+        reach, is_shared = self._reach(float(gammas.min())), self.has_masses and len(values) == len(points) == 1
+        height = len(mass) if is_shared else max(1, KERNELS // (values.shape[1] * points.shape[1]))
+        width = max(1, KERNELS // (points.shape[1] * (1 if is_shared else height)))
+        for top in range(0, len(mass), height):
+            some = slice(top, top + height)
+            own, at = (each[some] if len(each) > 1 else each for each in (values, points))
+            low, high, used = at.min(axis=0), at.max(axis=0), np.flatnonzero(mass[some].any(axis=0))
+            for few in (used[start : start + width] for start in range(0, len(used), width)):
+                near = (high >= own[:, few].min() - reach) & (low <= own[:, few].max() + reach)
+                kernels = self._kernel(rows[some], at[:, None, near] - own[:, few, None], gammas[near], copies)
+                weights = mass[some, few]
+                total[some, near] += weights @ kernels[0] if is_shared else (weights[:, None] @ kernels)[:, 0]
+        return total
 
-        return self._each(of)
 
-
-def _shared(values: Values, mass: Values) -> tuple[Values, Values]:
-    """Return the values (1, k) of all rows, with their probabilities (b, k); the same as before if most differ."""
+def _split(values: Values, mass: Values) -> list[Weighted]:
+    """Return values (b, k), and others (1, k) that many rows have in common, with their probabilities (b, k)."""
     used = mass != 0
-    shared, place = np.unique(values[used], return_inverse=True)
-    if len(shared) > MOST_SHARED * mass.shape[1]:
-        return values, mass
-    place += np.nonzero(used)[0] * len(shared)
-    own = np.bincount(place, mass[used], len(mass) * len(shared)).astype(np.float64)  # integers if nothing is used
-    return shared[None], own.reshape(len(mass), len(shared))
-
-
-def _weighted(mass: Values, kernels: Values) -> Values:
-    """Return sums over kernels (b, s, r), or (1, s, r) that rows share, with weights (b, s)."""
-    return np.asarray(mass @ kernels[0] if len(kernels) == 1 else np.einsum("bs,bsr->br", mass, kernels))
-
-
-def _come_near(ends: tuple[Values, Values], values: Values, reach: float) -> Mask:
-    """Return which columns, by their least and largest values (k,), may come within a distance of others, (k,)."""
-    low, high = ends
-    return np.asarray((high >= values.min() - reach) & (low <= values.max() + reach))
+    shared, place, counts = np.unique(values[used], return_inverse=True, return_counts=True)
+    is_common = counts >= COMMON * len(mass)
+    some, number, size = is_common[place], np.cumsum(is_common) - 1, int(is_common.sum())
+    number = (np.nonzero(used)[0] * size + number[place])[some]
+    common = np.asarray(np.bincount(number, mass[used][some], len(mass) * size), np.float64).reshape(len(mass), size)
+    used[used] = ~some
+    own = used.any(axis=0)
+    parts = (values[:, own], np.where(used, mass, 0.0)[:, own]), (shared[None, is_common], common)
+    return [part for part in parts if part[1].size] or [(values, mass)]
 
 
 def assemble(size: int, parts: Iterable[tuple[Any, Values]]) -> Values:
@@ -560,9 +559,9 @@ def assemble(size: int, parts: Iterable[tuple[Any, Values]]) -> Values:
     return values
 
 
-def blocks_of(predictive: Any, values: int) -> Iterator[tuple[Indices, Any]]:
-    """Yield blocks of rows of distributions, for arrays with a number of values in each row."""
+def blocks_of(predictive: Any, values: int, order: Indices | None = None) -> Iterator[tuple[Indices, Any]]:
+    """Yield blocks of rows of distributions, in an order, for arrays with a number of values in each row."""
     size = max(1, BLOCK_VALUES // values)
-    for start in range(0, len(predictive), size):
-        rows = np.arange(start, min(start + size, len(predictive)))
-        yield rows, predictive if len(rows) == len(predictive) else predictive.take(rows)
+    every = np.arange(len(predictive)) if order is None else order
+    for rows in (every[start : start + size] for start in range(0, len(every), size)):
+        yield rows, predictive if order is None and len(rows) == len(every) else predictive.take(rows)

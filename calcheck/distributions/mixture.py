@@ -12,7 +12,7 @@ from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions import special
-from calcheck.distributions.base import BLOCK_VALUES, MAX_CACHED_VALUES, NEGLIGIBLE, Block, Derived
+from calcheck.distributions.base import BLOCK_VALUES, MAX_CACHED_VALUES, NEGLIGIBLE, Block, Derived, Parts
 from calcheck.distributions.continuous import Continuous, LocationScale
 from calcheck.distributions.count_base import Counts, autocorrelation, half_distance
 from calcheck.distributions.row_random import Random
@@ -261,8 +261,8 @@ def from_weights(loc: Values, scale: Values, weight: Values | None = None) -> Mi
     return Mixture(loc, scale, np.full(loc.shape, 1 / loc.shape[1]) if weight is None else weight)
 
 
-def _nodes_of(block: Block) -> _Nodes:
-    _, values, mass = block
+def _nodes_of(block: Parts) -> _Nodes:
+    _, [(values, mass)] = block
     return _Nodes(values, mass[:1] if mass.strides[0] == 0 else mass)
 
 
@@ -320,7 +320,7 @@ class Noisy(Derived, Continuous):
 
     def _nodes(self) -> Iterator[_Nodes]:
         """Yield what blocks of rows are summed over."""
-        return iter(self._cached_nodes) if self._cached is not None else map(_nodes_of, self._made_blocks())
+        return iter(self._cached_nodes) if self._cached is not None else map(_nodes_of, self._blocks())
 
     @cached_property
     def _cached_nodes(self) -> list[_Nodes]:

@@ -559,7 +559,7 @@ class Rounded(_Mapped):
 
     def _made_grid(self) -> Iterator[tuple[Indices, Any, Values, Values]]:
         first, last, _ = self._ends
-        for rows, part in blocks_of(self, int((last - first).max()) + 1):
+        for rows, part in blocks_of(self, int((last - first).max()) + 1, np.argsort(first + last)):
             k = first[rows, None] + np.arange((last - first)[rows].max() + 1)
             yield rows, part, k * part.step[:, None], columns(part.base.cdf_left, (k + 0.5) * part.step[:, None])
 

@@ -329,15 +329,15 @@ def test_rounded_distributions_agree_with_sums_of_masses(name, step):
     assert_allclose(np.exp(rounded.log_prob(one(y))), masses[np.argmin(np.abs(k * step - y))], rtol=1e-9)
 
 
-@pytest.mark.parametrize("steps", [(0.5, 0.5, 0.5), (0.5, 0.03, 0.7)])
+@pytest.mark.parametrize("steps", [(0.5, 0.5, 0.5), (0.5, 0.03, 0.7), (0.5,) * 40 + (0.3, 0.31, 0.52, 0.6, 0.71)])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_kernels_of_rounded_distributions_agree_with_sums_over_each_row(name, steps):
-    """Rows that share the points of the grid, with others far out, and rows of which each has its own."""
+    """Rows that share the points of the grid, with others far out; rows of which each has its own; and both."""
     family = FAMILIES[name][0]
     points, gamma, step = np.array([[-1.0], [0.4], [30.2]]), np.array([0.07]), np.array(steps)
-    rounded = Rounded(family.take([0, 0, 0]), step)
-    rounded = rounded.take(slice(0, 2)).join([rounded.take([2])])
-    for row in range(3):
+    rounded = Rounded(family.take([0] * len(step)), step)
+    rounded = rounded.take(slice(0, 2)).join([rounded.take(slice(2, None))])
+    for row in range(max(0, len(step) - 6), len(step)):
         values = round_to(np.arange(-100, 100, step[row]), np.array(step[row]))
         many = family.take(np.zeros(len(values), np.intp))
         masses = many.cdf(values + step[row] / 2) - many.cdf(values - step[row] / 2)
