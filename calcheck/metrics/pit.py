@@ -134,7 +134,7 @@ class Pit(OrderedMetric):
         left, right = self._limits(shown.source.predictions())
         edges, levels = np.linspace(0, 1, self.bins + 1), pit.levels_of(CURVE_LEVELS)
         density = np.array(self._histogram(left, right)) * self.bins / len(left)
-        difference = pit.share_below(left, right, levels).sums(None) / len(left) - levels
+        difference = pit.mean_share_below(left, right, levels) - levels
         return (
             curves.curve_of("pit-histogram", edges[:-1], density, stop=edges[1:]),
             curves.curve_of("pit-difference", levels, difference),
@@ -470,8 +470,8 @@ class Ece(RowMetric):
     def interpolates(self, levels: Values) -> bool:
         return self.levels is not None and any(abs(levels - level).min() > LEVEL_TOLERANCE for level in self.levels)
 
-    def compute(self, rows: Predictions) -> RowResults:
-        left, right = pit.pit(rows)
+    def _levels(self, rows: Predictions) -> tuple[Values, bool]:
+        """Return the levels, (q,), and whether they are those of stated quantiles."""
         known = rows.distributions().quantile_levels
         if self.levels is not None:
             levels = np.array(self.levels)
@@ -480,7 +480,21 @@ class Ece(RowMetric):
         if not isinstance(self.level_weights, str) and len(self.level_weights) != len(levels):
             number = len(self.level_weights)
             raise DataError(f"--level-weights must have a number for each of the {len(levels)} levels, got {number}")
-        if stated := known is not None and not self.interpolates(known):
+        return levels, known is not None and not self.interpolates(known)
+
+    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:
+        """Return the value, without the shares of each row where distributions jump."""
+        rows = source.predictions()
+        levels, stated = self._levels(rows)
+        if stated or self.pit == "plain" or self.level_weights == "frequency":
+            return bootstrap.statistic_of(self, self.evaluate(fit, source, run)).estimate()
+        means = groups.Means({"below": pit.mean_share_below(*pit.pit(rows), levels), "levels": levels}, len(rows))
+        return float(self.value(means))
+
+    def compute(self, rows: Predictions) -> RowResults:
+        left, right = pit.pit(rows)
+        levels, stated = self._levels(rows)
+        if stated:
             below = pit.shares_at_quantiles(rows, levels)
         else:
             below = pit.share_below(right if self.pit == "plain" else left, right, levels)

@@ -155,6 +155,22 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
     return Groups(all_labels, cells + len(low), np.concatenate([steps, shares]))
 
 
+def mean_share_below(left: Values, right: Values, levels: Values) -> Values:
+    """Return the means of :func:`share_below`, (q,), for jumps in parts of rows that fit in the cache."""
+    if left is right:
+        return share_below(left, right, levels).sums(None) / len(left)
+    total, size, column = np.zeros(len(levels)), max(1, PART // (2 * len(levels))), levels[:, None]
+    for some in (slice(start, start + size) for start in range(0, len(left), size)):
+        low, high = left[some], right[some]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = (column - low) / (high - low)
+        np.clip(shares, 0, 1, out=shares)
+        if not (low < high).all():
+            np.copyto(shares, column >= high, where=low >= high)
+        total += shares.sum(axis=1)
+    return np.asarray(total / len(left))
+
+
 def share_of_row_below(left: Values, right: Values, level: float) -> Values:
     """Return the share of the PIT of each row up to a level, (n,), in [0, 1]: the rows of :func:`share_below`."""
     jump = right - left

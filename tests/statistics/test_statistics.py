@@ -30,7 +30,7 @@ from calcheck.statistics.groups import (
     digitize,
     resampled_weights,
 )
-from calcheck.statistics.pit import cramer_von_mises, distribution, levels_of, pit, share_below
+from calcheck.statistics.pit import cramer_von_mises, distribution, levels_of, mean_share_below, pit, share_below
 from calcheck.statistics.zscores import (
     equal_draws_warning,
     errors,
@@ -147,11 +147,14 @@ def test_shares_below_levels_are_linear_within_jumps():
         for p in levels_of(9)
     ]  # fmt: skip
     assert_allclose(share_below(left, right, levels_of(9)).sums(None) / 200, expected, atol=1e-12)
+    assert_allclose(mean_share_below(left, right, levels_of(9)), expected, atol=1e-12)
 
 
 def test_a_row_without_a_jump_counts_at_its_level():
     """PIT 1/2 exactly, and a row that jumps from 0.1 to 0.3: both count as below the level 1/2."""
-    assert share_below(np.array([0.5, 0.1]), np.array([0.5, 0.3]), levels_of(1)).sums(None).tolist() == [2.0]
+    left, right = np.array([0.5, 0.1]), np.array([0.5, 0.3])
+    assert share_below(left, right, levels_of(1)).sums(None).tolist() == [2.0]
+    assert mean_share_below(left, right, levels_of(1)).tolist() == [1.0]
 
 
 def test_jumps_of_rounding_size_are_treated_as_points():
