@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -129,10 +128,9 @@ def _report(files: list[str], **given: Any) -> None:
 
 def _are_states(files: Sequence[str]) -> bool:
     """Return whether files are saved states; raise if the first is none, but another is."""
-    from calcheck.storage.archives import OTHER_SUFFIXES, STATE, is_archive
+    from calcheck.storage.archives import STATE, is_archive
 
-    unknown = [file for file in files if PurePath(file).suffix.lower() not in OTHER_SUFFIXES]
-    states = [file for file in unknown if is_archive(file, STATE)]
+    states = [file for file in files if is_archive(file, STATE)]
     if states and files[0] not in states:
         msg = f"{states[0]} is a saved state, and {files[0]} is not: pass only saved states, or only predictions"
         raise OptionError(msg)

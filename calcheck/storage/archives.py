@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calcheck.core import __version__
 from calcheck.errors import CalcheckError, FileError, OptionError
-from calcheck.io.files import File
+from calcheck.io.files import File, suffix_of
 from calcheck.predictions import Predictions
 from calcheck.storage.atomic_write import atomic_path
 from calcheck.storage.report_json import SchemaError, from_json
@@ -82,9 +82,9 @@ def damage_as_error(path: str) -> Iterator[None]:
 def is_archive(path: str, kind: str) -> bool:
     """Return whether a file is an archive of some kind; False if it cannot be read, or is standard input."""
     try:
-        if Path(path).suffix.lower() in OTHER_SUFFIXES or not Path(path).is_file():
+        if suffix_of(path) in OTHER_SUFFIXES or not Path(path).is_file():
             return False
-        file = File(path)
+        file = File(path, in_memory=False)
         if not file.content_starts(b"PK"):
             return False
         with file.open() as stream, np.load(stream, allow_pickle=False) as archive:

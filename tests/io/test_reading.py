@@ -291,7 +291,7 @@ def test_inputs_replace_an_embedding(tmp_path):
         ),
         ({"std": np.zeros(N)}, {}, r"std must be positive, but 12 of 12 rows.*--min-std"),
         ({"u": -PARTS["std"]}, {"var": "u"}, r"var \(column u\) must be positive"),
-        ({"id": np.full(N, 7)}, {}, "1 values of 'id' occur more than once, for example '7' in rows 0 and 1"),
+        ({"id": np.full(N, 7)}, {}, "1 value of 'id' occurs more than once, for example '7' in rows 0 and 1"),
         ({"rate": PARTS["std"]}, {"dist": "poisson"}, "y must be whole numbers >= 0 for the family poisson"),
         ({"rate": -PARTS["std"], "y": np.arange(N)}, {"dist": "poisson"}, "rate must be positive"),
     ],
@@ -766,3 +766,13 @@ def test_numbered_draws_are_found_by_their_names(stem):
     found = read(rows).predictions().distributions()
     assert found.n_draws == 11
     assert found.mean().tolist() == [5.0] * 3
+
+
+@pytest.mark.parametrize("name", ["preds.csv.gz", "preds.csv"])
+def test_a_small_file_is_read_once(calcheck, tmp_path, monkeypatch, name):
+    written = Path(write(tmp_path / "made.csv", {each: columns()[each] for each in ("y", "mean", "std")})).read_bytes()
+    (tmp_path / name).write_bytes(gzip.compress(written) if name.endswith("gz") else written)
+    read, read_bytes = [], Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name) or read_bytes(path))
+    assert calcheck("report", tmp_path / name, "--replicates", 19, "-o", tmp_path / "page.html").code == 0
+    assert read.count(name) == 1
