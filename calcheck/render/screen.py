@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
+from shlex import quote
 
 from calcheck.core.text import p_text, percent
 from calcheck.render import document, new_inputs
@@ -104,7 +105,8 @@ def screen_answer(report: Report, conclusion: Conclusion) -> Answer:
     undo = [each for each in commands if not each.startswith(MEND)]
     there = any(each.startswith(MEND) and " --on " in each for each in conclusion.next)  # the mend is for new inputs
     mends = [each for each in commands if each.startswith(MEND) and not there]
-    further = [each for each in conclusion.next if not (mends and each.startswith(MEND))]
+    new = tuple(f"{MEND[0]}{quote(each.path)}" for each in report.input.files if each.role == "new_inputs")
+    further = [each for each in conclusion.next if each.startswith(new) or not (mends and each.startswith(MEND))]
     shown = tuple(dict.fromkeys((*undo, *mends, *further)))[: None if conclusion.on is None else COMMANDS]
     return Answer(document.QUESTION, told, tuple(lines), shown, len(undo), lined=True)
 

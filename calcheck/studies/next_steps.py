@@ -43,6 +43,7 @@ REFUSED = {
     "monitor": OF_ANSWERS | {"on", "weights"},
 }
 # Keywords of evaluate that other functions do not take
+OF_ROWS = {"--filter", "--id", "--nan-policy"}  # Options that are about the rows of one file
 SIGNIFICANT = 0.05  # maximum p-value of an effect that is shown
 MOST = 3  # maximum number of commands
 LABELS, TENS = 50, 10  # minimum number of new rows to suggest for labels, and what it is a multiple of
@@ -260,10 +261,30 @@ def next_commands(report: Report, file: str, source: FileSource, given: dict[str
     """Return the commands that show more about the effects, as they can be pasted into a shell."""
     if file == "-":
         return ()
-    return tuple(
+    found = (
         shlex.join(["calcheck", name, file, *given_options(name, given, further), *further])
-        for name, further in list(suggestions(report, source, str(given.get("on"))))[:MOST]
+        for name, further in suggestions(report, source, str(given.get("on")))
     )
+    return (*_of_new_targets(report, source, given), *found)[:MOST]
+
+
+def _of_new_targets(report: Report, source: FileSource, given: dict[str, Any]) -> Iterator[str]:
+    """Yield the command that corrects new predictions by their own targets, if only these count and are not right."""
+    conclusion = report.conclusion
+    on = None if conclusion is None else conclusion.on
+    if conclusion is None or on is None or not on.contradicted or on.answer != "no" or _is_undone(conclusion):
+        return
+    from calcheck.io.join import split_column  # help does without NumPy
+
+    files = {each.role: each.path for each in report.input.files}
+    is_plain = not source.layout.layout and not split_column(given["on"])[1] and source.has_one_target
+    if not is_plain or files.keys() != {"predictions", "new_inputs"} or on.labelled < FEWEST_ROWS:
+        return
+    roles = _values(report.input.options).items()
+    words = [word for flag, values in roles if flag not in OF_ROWS for each in values for word in (flag, each)]
+    dependence = {**given, **dict.fromkeys(each.field for each in options_of(ColumnOptions))}
+    words += [*given_options("recalibrate", dependence), *["--nan-policy", "omit"] * (on.labelled < on.rows)]
+    yield without_known_names(shlex.join(["calcheck", "recalibrate", files["new_inputs"], *words]), given)
 
 
 def without_known_names(command: str, given: dict[str, Any]) -> str:

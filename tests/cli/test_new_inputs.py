@@ -401,3 +401,25 @@ def test_the_screen_has_the_correction_for_new_inputs_in_place_of_that_of_tested
     assert causes[0]["command"] == "calcheck recalibrate old.csv --inputs x --id id"
     told = " ".join(calcheck(*arguments).out.split())
     assert " mend calcheck recalibrate old.csv --inputs x --on new.csv --to new.csv -o corrected.csv " in told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("known", "nan_policy"), [(80, ""), (60, " --nan-policy omit")])
+def test_new_targets_that_contradict_what_was_foretold_are_what_a_correction_is_fitted_to(
+    calcheck, tmp_path, monkeypatch, known, nan_policy
+):
+    """New errors are five times as large; those of tested rows, which have other names of rows, are not mended."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    x, error = rng.normal(size=(280, 2)), rng.normal(size=280)
+    frame = pd.DataFrame(x, columns=["a", "b"]).assign(truth=error * np.repeat([1, 5], [200, 80]), mean=0.0, std=1.0)
+    frame[:200].assign(id=range(200), site=["s", "t"] * 100).to_csv("old.csv", index=False)
+    frame[200:].assign(truth=frame["truth"].where(frame.index < 200 + known)).to_csv("new.csv", index=False)
+    options = ("--filter", "site=s", "--target", "truth", "--on", "new.csv", "--metrics", "zms", *FEW)
+    found = calcheck("evaluate", "old.csv", *X, *options, "--format", "json")
+    conclusion = json.loads(found.out)["conclusion"]
+    assert (conclusion["on"]["contradicted"], conclusion["on"]["answer"]) == (True, "no")
+    command = f"calcheck recalibrate new.csv --target truth --inputs a,b{nan_policy}"
+    assert conclusion["next"][0] == command
+    assert "a correction help?  YES: scale" in calcheck(*command.split()[1:], *FEW).out
+    assert f"  mend     {command}\n" in calcheck("evaluate", "old.csv", *X, *options).out
