@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from calcheck.core.cache import cached
 from calcheck.core.lazy_inputs import Categories, Inputs, LazyInputs, load, take
 from calcheck.core.metric_info import MetricInfo
+from calcheck.core.text import count_of
 from calcheck.core.validation import concat_columns, require_moderate
 from calcheck.distributions import Predictive
 from calcheck.distributions.base import REPEATED
@@ -102,7 +103,7 @@ class Predictions:
                 found = self.predictive.targets
                 pairs = " Members of a mean and a variance each are a mixture: loc, scale and weight of --dist mixture"
                 raise DataError(
-                    f"y has {targets} target column{'' if targets == 1 else 's'}, the predictions have {found}."
+                    f"y has {count_of(targets, 'target column')}, the predictions have {found}."
                     " Give --mean and --std, --samples, or a loc of --dist joint-gaussian, for each target column."
                     f"{pairs if (targets, found) == (1, 2) and self.predictive.n_draws else ''}"
                 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.inputs_and_outputs import draw, file_source, require_deliverable
 from calcheck.cli.typer_options import argument, build, make_command, parameters_of
+from calcheck.core.text import count_of
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError
 from calcheck.options import flag_of, group
@@ -79,7 +80,7 @@ def _convert(file: str, **given: Any) -> None:
     rows = source.predictions()
     family = rows.predictive.display_name if rows.predictive else "no predictions"
     notes = "".join(f"note {message.text}\n" for message in source.warnings())
-    sys.stderr.write(f"{path}: {len(rows):,} rows, {family}\n{notes}")
+    sys.stderr.write(f"{path}: {count_of(len(rows), 'row')}, {family}\n{notes}")
 
 
 FILE = argument("file", "FILE", FILE_TEXT)

@@ -99,6 +99,15 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{shown:.4g} %"
 
 
+def count_of(count: int, one: str, many: str = "") -> str:
+    """Return a count with what it counts, in the singular for 1.
+
+    >>> count_of(1, "row"), count_of(1200, "row"), count_of(1, "row is", "rows are")
+    ('1 row', '1,200 rows', '1 row is')
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def shortest_number(low: float, high: float) -> str:
     """Return the shortest text of a number in [low, high)."""
     middle = low + (high - low) / 2

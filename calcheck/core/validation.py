@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 
+from calcheck.core.text import count_of
 from calcheck.errors import DataError, ExtremeValuesError, ValuesError
 from calcheck.typing import AnyArray, Floats, Mask, Values
 
@@ -75,6 +76,6 @@ def require_different(names: list[str], owner: str, error: type[DataError] = Dat
     """Raise if a name occurs twice."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        plural = "s" if len(twice) > 1 else ""
-        msg = f"{owner} has {len(twice)} duplicate column name{plural}: {', '.join(map(repr, twice[:3]))}. Rename them"
+        found = count_of(len(twice), "duplicate column name")
+        msg = f"{owner} has {found}: {', '.join(map(repr, twice[:3]))}. Rename them"
         raise error(msg)

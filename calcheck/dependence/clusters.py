@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calcheck.core import sc
+from calcheck.core.text import count_of
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import CalcheckError, DataError, Message, OptionError, listed_columns
 from calcheck.execution.run import RowDependence, Run
@@ -306,8 +307,8 @@ def _by_column(rows: Predictions, column: str) -> Clusters:
     label = column_labels(rows, column)
     count = int(label.max()) + 1
     if count < FEWEST:
-        msg = f"column {column!r} has {count} clusters: at least {FEWEST} are needed to measure their variance"
-        raise DataError(msg)
+        found = f"column {column!r} has {count_of(count, 'cluster')}"
+        raise DataError(f"{found}: at least {FEWEST} are needed to measure their variance")
     note = f"rows of the same {column!r} may depend on each other: {count:,} clusters"
     details = {"cluster": column, "clusters": count}
     return Clusters(label % MOST, details=details, messages=_messages(note, count, "clusters"))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calcheck.core.text import count_of
 from calcheck.core.validation import require_moderate
 from calcheck.distributions.base import METHOD, REPEATED, Predictive, attributes, forwarded
 from calcheck.distributions.row_random import Random, RowRandom, Words
@@ -181,8 +182,7 @@ class Samples(Predictive):
         columns = self.draws.reshape(*self.draws.shape[:2], -1)
         low, high = columns.min(axis=1), columns.max(axis=1)  # (n, t)
         ranges = ["; ".join(describe_parameters("from {} to {}", *ends)) for ends in zip(low, high, strict=True)]
-        count = "1 draw" if columns.shape[1] == 1 else f"{columns.shape[1]} draws"
-        return [f"{count} {limits}" for limits in ranges]
+        return [f"{count_of(columns.shape[1], 'draw')} {limits}" for limits in ranges]
 
     def _vectors(self) -> Iterator[Values]:
         """Yield the m draws as vectors, (n, t) each."""

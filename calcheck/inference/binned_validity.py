@@ -12,6 +12,7 @@ import numpy as np
 
 from calcheck.core import sc
 from calcheck.core.cache import cached
+from calcheck.core.text import count_of
 from calcheck.errors import DataError
 from calcheck.inference import intervals
 from calcheck.inference.bootstrap import RESAMPLES, Replicates, Statistic, check_replicates
@@ -183,7 +184,7 @@ def _too_few_bins_reason(bins: Binning, defined: int) -> str:
     different = defined if bins.shares is None else min(defined, np.unique(bins.shares, axis=1).shape[1])
     if different >= MIN_BINS:
         return ""
-    which = "1 different bin" if different == 1 else f"{different} different bins"
+    which = count_of(different, "different bin")
     return f"the share is of {which} with an interval, and a verdict needs {MIN_BINS} or more"
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.core.lazy_inputs import LazyInputs
+from calcheck.core.text import count_of
 from calcheck.core.validation import finite_rows
 from calcheck.distributions import Predictive
 from calcheck.distributions.samples import LazyPredictive
@@ -104,8 +105,9 @@ def require_unique_keys(rows: Predictions) -> Predictions:
     repeated = [key for key, count in Counter(ids).items() if count > 1]
     places = [place for place, key in enumerate(ids) if key == repeated[0]][:2]
     first, second = rows.row_numbers()[places]
+    many = count_of(len(repeated), f"value of {rows.id_name!r} occurs", f"values of {rows.id_name!r} occur")
     raise DataError(
-        f"{len(repeated):,} values of {rows.id_name!r} occur more than once, for example {str(rows.id[places[0]])!r} in"
+        f"{many} more than once, for example {str(rows.id[places[0]])!r} in"
         f" rows {first} and {second}. Were rows appended by a rerun? Keep one row per key, or name another key with"
         " --id. For several targets per input, use jmmd, ammd, cmmd or fid"
     )

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from calcheck.core.text import count_of
 from calcheck.core.validation import concat_columns
 from calcheck.errors import DataError, FileError, listed_columns, named_some
 from calcheck.io.arrow_columns import is_scalar, is_text, key_text, pc, to_floats, to_matrix
@@ -50,8 +51,9 @@ class KeyIndex:
             first = counted.field("values").filter(repeated)[0].as_py()
             count = pc.sum(repeated).as_py()
             shown = format_key([there for _, there in pairs], first)
-            duplicates = "1 key occurs" if count == 1 else f"{count:,} keys occur"
-            raise DataError(f"{duplicates} more than once, for example {shown}. {remedy}")
+            raise DataError(
+                f"{count_of(count, 'key occurs', 'keys occur')} more than once, for example {shown}. {remedy}"
+            )
         return cls(name, pairs, keys)
 
     def row_numbers(self, table: pa.Table) -> Indices:
@@ -91,8 +93,8 @@ def composite_key(table: pa.Table, columns: list[str], *, lenient: bool = False)
         text = key_text(table[name])
         if text.null_count and not lenient:
             row = int(np.flatnonzero(np.asarray(text.is_null()))[0])
-            msg = f"key column {name!r} is missing in {text.null_count:,} rows, for example row {row}, counted from 0"
-            raise DataError(msg)
+            found = f"key column {name!r} is missing in {count_of(text.null_count, 'row')}"
+            raise DataError(f"{found}, for example row {row}, counted from 0")
         parts.append(text)
     joined = pc.binary_join_element_wise(*parts, SEPARATOR)
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
@@ -141,7 +143,7 @@ class JoinedColumn:
         values = self.values[found]
         gaps = (found >= 0) & ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
         if gaps.any() and not lenient:
-            msg = f"column {self.column!r} of {self.file.name} has no number in {gaps.sum():,} rows. {REMEDY}"
+            msg = f"column {self.column!r} of {self.file.name} has no number in {count_of(gaps.sum(), 'row')}. {REMEDY}"
             raise DataError(msg)
         if (found < 0).any():
             if not lenient:

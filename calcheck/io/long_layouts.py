@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from calcheck.core.text import count_of
 from calcheck.errors import DataError
 from calcheck.io.arrow_columns import (
     MemoryTable,
@@ -118,7 +119,8 @@ def _with_index(layout: Long, rows: pa.Table, places: Indices) -> tuple[pa.Table
         return rows, places, ()
     if not mask.any():
         raise DataError(f"no row has a value of {' and '.join(layout.index)}, so there are no forecasts")
-    note = f"{int((~mask).sum()):,} rows without {' and '.join(layout.index)} are not used"
+    without = f"without {' and '.join(layout.index)}"
+    note = f"{count_of(int((~mask).sum()), f'row {without} is', f'rows {without} are')} not used"
     return rows.filter(pa.array(mask)), places[mask], (note,)
 
 
@@ -156,7 +158,7 @@ def _draws(layout: Long, rows: pa.Table, unit: Indices, options: ColumnOptions) 
     for name in layout.index:
         text = key_text(rows[name])
         if text.null_count:
-            raise DataError(f"column {name!r}, which identifies draws, is empty in {text.null_count:,} rows")
+            raise DataError(f"column {name!r}, which identifies draws, is empty in {count_of(text.null_count, 'row')}")
         ids = sorted(text.unique().to_pylist(), key=natural)
         which = which * len(ids) + np.asarray(pc.index_in(text, value_set=pa.array(ids)))
     _require_once(layout, rows, unit * (which.max() + 1) + which)
@@ -178,9 +180,9 @@ def _require_once(layout: Long, rows: pa.Table, cell: Indices) -> None:
     if not repeated.any():
         return
     raise DataError(
-        f"{repeated.sum():,} rows repeat a unit and its {' and '.join(layout.index)}, for example"
-        f" {_described(rows, layout, int(repeated.argmax()))}. Were files appended? Keep one of each, or select rows"
-        " with --filter"
+        f"{count_of(repeated.sum(), 'row repeats', 'rows repeat')} a unit and its {' and '.join(layout.index)}, for"
+        f" example {_described(rows, layout, int(repeated.argmax()))}. Were files appended? Keep one of each, or select"
+        " rows with --filter"
     )
 
 

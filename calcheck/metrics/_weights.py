@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.core.metric_info import FUNCTIONS_OF_MEANS
+from calcheck.core.text import count_of
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.metric_protocol import HasMoments, HasNullStatistic, HasQuickStatistic, HasStackedStatistics
 from calcheck.metrics._lazy import groups, np
@@ -85,8 +86,8 @@ def require_same_weights(metrics: Sequence[Metric[Any]], models: Mapping[str, Pr
         for name in others:
             apart = abs(row_weights(models[name], column) - own) > ROUNDING * own
             if apart.any():
-                msg = f"the weights {column!r} of {first} and {name} differ in {int(apart.sum()):,} rows, first in row"
-                raise DataError(f"{msg} {int(apart.argmax())}. Models are compared with the same weights")
+                msg = f"the weights {column!r} of {first} and {name} differ in {count_of(int(apart.sum()), 'row')}"
+                raise DataError(f"{msg}, first in row {int(apart.argmax())}. Models are compared with the same weights")
 
 
 def normalized(means: Means) -> Means:

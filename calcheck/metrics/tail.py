@@ -73,7 +73,8 @@ class Tail(UnfittedMetric):
         predictive = rows.distributions()
         is_exact = predictive.shape_is_known and predictive.quantile_levels is None and predictive.n_draws is None
         count = int(found.exceeds.sum())
-        text = f"only {count} of {len(rows):,} targets are in the tail: pass a threshold nearer to the middle"
+        few = f"only {count} of {len(rows):,} targets {'is' if count == 1 else 'are'} in the tail"
+        text = f"{few}: pass a threshold nearer to the middle"
         others: list[TailLevel] = [
             {"level": level, **_summary(*self._exceedances(rows, level))}
             for level in OTHER_LEVELS

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from calcheck.core import sc
 from calcheck.core.metric_info import MetricInfo
+from calcheck.core.text import count_of
 from calcheck.errors import AT_QUANTILES, Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.metrics._lazy import bootstrap, coverage, groups, np
@@ -265,7 +266,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         level = self.level_of(None)
         order = self._order(rows, clusters)
         found = _at_level(order, level, tail, rows.fixed)
-        text = f"there is no upper limit: {rows.n:,} rows are too few at the level {level:g}"
+        text = f"there is no upper limit: {count_of(rows.n, 'row is', 'rows are')} too few at the level {level:g}"
         draws, high = float(rows.fixed.get("draws", np.inf)), found["high"]
         if high is not None and high > coverage.largest_factor(draws):
             most, high = coverage.largest_factor(draws), None

@@ -117,7 +117,8 @@ def _order(ids: AnyArray, theirs: AnyArray, names: tuple[str, str], id_name: str
 def _lost(here: str, there: str, lost: list[Any], count: int, called: str) -> str:
     """Return a message about the rows of one file that are missing in the other."""
     shown = ", ".join(repr(key) for key in lost[:SHOWN]) + (", …" if len(lost) > SHOWN else "")
-    return f"{len(lost):,} of {count:,} rows of {here} are not in {there}, e.g. {called}={shown}"
+    verb = "is" if len(lost) == 1 else "are"
+    return f"{len(lost):,} of {count:,} rows of {here} {verb} not in {there}, e.g. {called}={shown}"
 
 
 def _require_same_targets(

@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.conclusion.answer import LOCAL, Estimate, bias_text, decide, is_inside, size_text
 from calcheck.core.lazy_inputs import Inputs, same_inputs, take
-from calcheck.core.text import p_text
+from calcheck.core.text import count_of, p_text
 from calcheck.dependence.clusters import find_clusters
 from calcheck.errors import CalcheckError, DataError, OptionError
 from calcheck.execution.run import RandomStream, RowDependence, Run, one_blas_thread, replicate_seed
@@ -264,7 +264,8 @@ def transfer_located(
 
 def _check(rows: Predictions, new: Predictions, labelled: Predictions | None) -> None:
     if len(rows) < FEWEST:
-        raise DataError(f"{len(rows):,} tested rows are too few to say anything about new inputs: {FEWEST} are needed")
+        few = count_of(len(rows), "tested row is", "tested rows are")
+        raise DataError(f"{few} too few to say anything about new inputs: {FEWEST} are needed")
     if rows.distributions().n_draws == 1:
         raise DataError("one draw per row states no uncertainty, so nothing can be foretold for new inputs (--on)")
     if rows.width != new.width:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from calcheck.core import sc
+from calcheck.core.text import count_of
 from calcheck.dependence.clusters import column_labels, time_labels
 from calcheck.distributions import Gaussian, Predictive
 from calcheck.distributions.continuous import StudentT
@@ -483,6 +484,9 @@ def assign_folds(rows: Predictions, folds: int, *, seed: int = 0, dependence: Ro
     fold_of_group[order] = np.minimum((before / len(labels) * folds).astype(np.intp), folds - 1)
     fold = fold_of_group[labels]
     if len(np.unique(fold)) < folds:
-        what = f"different values of {stated.columns[0]!r}" if stated.columns else "rows"
-        raise DataError(f"{len(order):,} {what} are too few for {folds} folds. Pass a smaller --folds, or more rows")
+        of = f" of {stated.columns[0]!r}" if stated.columns else ""
+        one, many = ("different value", "different values") if of else ("row", "rows")
+        found = count_of(len(order), f"{one}{of} is", f"{many}{of} are")
+        fewer = "a smaller --folds, or " * (len(order) > 1)
+        raise DataError(f"{found} too few for {folds} folds. Pass {fewer}more rows")
     return fold

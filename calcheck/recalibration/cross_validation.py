@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 import numpy as np
 
+from calcheck.core.text import count_of
 from calcheck.dependence.clusters import Clusters, WeightedMean, find_clusters, weighted_mean
 from calcheck.distributions import Predictive
 from calcheck.distributions.quantiles import MIN_LEVELS, Intervals, Quantiles
@@ -46,9 +47,9 @@ def require_other_rows(fitted: Predictions, others: Predictions) -> None:
         place = int(np.argmax(np.isin(_hashes(others, with_keys=with_keys), second[shared])))
         how = "key and target" if with_keys else "target and prediction"
         raise DataError(
-            f"{count:,} rows are also among those to which the correction is fitted (the same {how}; the first is row"
-            f" {int(others.row_numbers()[place]):,}). Judge it on other rows, or leave out --to: then each row is"
-            " corrected by what the others teach"
+            f"{count_of(count, 'row is', 'rows are')} also among those to which the correction is fitted (the"
+            f" same {how}; the first is row {int(others.row_numbers()[place]):,}). Judge it on other rows, or leave out"
+            " --to: then each row is corrected by what the others teach"
         )
 
 
@@ -167,10 +168,10 @@ def require_rows_like_new(rows: Predictions, fold: Indices) -> None:
     rests = [weights[fold != label] for label in labels]
     counts = [effective_count(rest) if rest.sum() >= LEAST_WEIGHT * usual else 0.0 for rest in rests]
     if min(counts) < FEWEST_COUNTED:
+        like = count_of(math.floor(min(counts)), "row that is like them counts", "rows that are like them count")
         raise DataError(
-            f"no correction is fitted for new inputs (--on): without one of {len(labels)} folds,"
-            f" {math.floor(min(counts))} rows that are like them count, and {FEWEST_COUNTED} are needed. Pass more"
-            " --folds, or test more such rows"
+            f"no correction is fitted for new inputs (--on): without one of {len(labels)} folds, {like}, and"
+            f" {FEWEST_COUNTED} are needed. Pass more --folds, or test more such rows"
         )
 
 

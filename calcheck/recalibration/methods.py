@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from calcheck.core import sc
+from calcheck.core.text import count_of
 from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import Gaussian, LocationScale
 from calcheck.distributions.count_base import Counts
@@ -322,7 +323,8 @@ def _conformal_score(scores: Values, level: float) -> float:
     rank = max(1, math.ceil(level * (n + 1) - ROUNDING))
     if rank > n:
         needed = math.ceil(level / (1 - level) - ROUNDING)
-        msg = f"{n:,} rows are too few for the level {level:g}, whose limit would be infinite: it needs {needed:,}"
+        few = count_of(n, "row is", "rows are")
+        msg = f"{few} too few for the level {level:g}, whose limit would be infinite: it needs {needed:,}"
         raise DataError(msg)
     return float(np.partition(scores, rank - 1)[rank - 1])
 

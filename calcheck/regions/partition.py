@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from calcheck.core.filter_conditions import DIFFERENT, EQUAL, Condition
 from calcheck.core.lazy_inputs import Inputs, blocks
-from calcheck.core.text import shortest_number
+from calcheck.core.text import count_of, shortest_number
 from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError, OptionError
@@ -487,7 +487,7 @@ def _location(name: str, result: Result) -> str:
 
 def sentence(label: str, rows: int, faults: str) -> str:
     """Return a finding about some rows."""
-    return f"{label} ({rows:,} rows): {faults}"
+    return f"{label} ({count_of(rows, 'row')}): {faults}"
 
 
 def filter_options(conditions: Sequence[Condition]) -> str:

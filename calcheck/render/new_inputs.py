@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from calcheck.core.text import p_text, percent
+from calcheck.core.text import count_of, p_text, percent
 from calcheck.render.numbers_and_notes import factor, number, shift
 from calcheck.reports import Report
 from calcheck.reports.conclusion import MOST_ROWS, Effect, NewInputs
@@ -34,7 +34,7 @@ def facts(on: NewInputs, tested: int) -> tuple[list[Fact], list[Fact]]:
     untested = f"; {on.beyond.untested:,} have a category that was not tested" if on.beyond.untested else ""
     beyond = f"{beyond_text(on)} lie beyond the tested inputs{named}{untested}"
     after = [("rows", count_text(on, tested)), ("coverage", coverage_text(on))]
-    after += [("observed", f"{text}, of {on.labelled:,} rows with targets") for text, _ in observed_texts(on)]
+    after += [("observed", f"{text}, of {count_of(on.labelled, 'row')} with targets") for text, _ in observed_texts(on)]
     after += [("changed", CHANGED if on.contradicted else ""), ("judged", on.unjudged), ("label", label_text(on))]
     return [("beyond", beyond), ("new", differ_text(on))], [each for each in after if each[1]]
 
@@ -81,8 +81,8 @@ def differ_text(on: NewInputs) -> str:
 
 def count_text(on: NewInputs, tested: int) -> str:
     """Return how many of the tested rows count for the new ones."""
-    known = [f"{tested:,} tested rows"] * (not on.contradicted)
-    known += [f"{on.labelled:,} new ones with targets"] * (on.labelled > 0)
+    known = [count_of(tested, "tested row")] * (not on.contradicted)
+    known += [f"{count_of(on.labelled, 'new one')} with targets"] * (on.labelled > 0)
     rows = f"of {' and '.join(known)}"
     tested = 0 if on.contradicted else tested
     rows += f", of which {MOST_ROWS:,} are sampled," if tested + on.labelled > MOST_ROWS else ""
@@ -119,5 +119,5 @@ def label_text(on: NewInputs) -> str:
     if not on.label:
         return lacking
     shown = ", ".join(map(str, on.label[:NAMED])) + ", …" * (len(on.label) > NAMED)
-    found = f"targets of {len(on.label):,} rows would help most: row {shown} (--pointwise)"
+    found = f"targets of {count_of(len(on.label), 'row')} would help most: row {shown} (--pointwise)"
     return f"{found}; {lacking}" if lacking else found

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from calcheck.core.text import format_p, percent
+from calcheck.core.text import count_of, format_p, percent
 from calcheck.reports import Gate, Input, OutputConclusion, Report, Result, Skipped
 from calcheck.reports.conclusion import Answered
 
@@ -133,7 +133,7 @@ def headline(report: Report) -> str:
         "with a warning": len(report.violated("warn")),
         "cannot be judged": sum(not gate.judged for gate in report.gates),
     }
-    rules = f"{len(report.gates):,} rule" + ("s" if len(report.gates) != 1 else "")
+    rules = count_of(len(report.gates), "rule")
     first, *others = [(count, found) for found, count in counts.items() if count] or [(0, "")]
     if not first[0]:
         return f"{rules} passed"
@@ -148,7 +148,7 @@ def describe_input(read: Input) -> tuple[list[str], str]:
         for file in read.files
         if read.files[0].role != "new_inputs"
     ]
-    parts = [f"{read.n:,} row" + ("s" if read.n != 1 else "")]
+    parts = [count_of(read.n, "row")]
     if read.layout:
         parts.append(read.layout)
     if read.dropped:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import RenderableType
 from rich.text import Text
 
-from calcheck.core.text import strip_control
+from calcheck.core.text import count_of, strip_control
 from calcheck.render import document as blocks
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _grid(items: Iterable[tuple[str, str]], *, gap: int, style: str = "") -> "ri
 def _omission(whole: blocks.Table, shown: blocks.Table) -> str:
     """Return how many columns are left out, and what shows them; an empty string if none are."""
     count = len(whole.columns) - len(shown.columns) if whole.overflow == "omit" else 0
-    return f"… {count} column{'s' if count > 1 else ''} more: {whole.remedy}" if count else ""
+    return f"… {count_of(count, 'column')} more: {whole.remedy}" if count else ""
 
 
 def _table(table: blocks.Table, below: str) -> RenderableType:

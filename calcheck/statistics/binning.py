@@ -196,10 +196,11 @@ def _lines(*columns: AnyArray) -> Iterator[tuple[Any, ...]]:
 def bin_warnings(bins: Binning, sums: Mapping[str, Values]) -> tuple[Message, ...]:
     """Return warnings about bins with few rows, or with shared rows, and about targets at limits of intervals."""
     least = float(sums["rows"].min())
-    few = f"{math.floor(10 * least) / 10:g} rows per bin are few, {FEW_ROWS} or more are better: {bins.remedy}"
+    shown = math.floor(10 * least) / 10
+    few = f"{shown:g} {'row per bin is' if shown == 1 else 'rows per bin are'} few, {FEW_ROWS} or more are better"
     tied = f"bins share tied rows and therefore repeat each other: {bins.remedy}"
     found = {
-        Message("few-rows-per-bin", few): least < FEW_ROWS,
+        Message("few-rows-per-bin", f"{few}: {bins.remedy}"): least < FEW_ROWS,
         Message("tied-bins", tied): bins.has_shared_rows(),
         AT_QUANTILES: _at_limits(sums),
     }

@@ -7,6 +7,7 @@ import numpy as np
 
 from calcheck.core import sc
 from calcheck.core.cache import cached
+from calcheck.core.text import count_of
 from calcheck.distributions import Predictive
 from calcheck.distributions.base import Repeated
 from calcheck.distributions.continuous import LocationScale
@@ -195,4 +196,4 @@ def describe_impossible(count: int) -> str:
     >>> describe_impossible(1), describe_impossible(1200)
     ('1 target has probability 0 under the predictions', '1,200 targets have probability 0 under the predictions')
     """
-    return f"{'1 target has' if count == 1 else f'{count:,} targets have'} probability 0 under the predictions"
+    return f"{count_of(count, 'target has', 'targets have')} probability 0 under the predictions"

@@ -133,7 +133,7 @@ def test_duplicate_and_unnamed_draws_are_refused(tmp_path):
     unnamed = hub("sample", ["a", "b"])
     unnamed["output_type_id"][3] = None
     path = write(tmp_path / "unnamed.parquet", pa.table(unnamed))
-    assert "'output_type_id', which identifies draws, is empty in 1 rows" in refused(path)
+    assert "'output_type_id', which identifies draws, is empty in 1 row" in refused(path)
 
 
 def records(**changed):

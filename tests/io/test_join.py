@@ -94,7 +94,7 @@ def test_shared_date_columns_are_not_matched_again(tmp_path):
     """Two locations on one date: the date is joined by its name, and the other date column has no match."""
     here = {"date": ["2026-01-03"] * 2, "issue_date": ["2026-01-03"] * 2, "mean": [1.0, 2.0], "std": [1.0, 1.0]}
     there = {"date": ["2026-01-03"] * 2, "y": [1.0, 2.0]}
-    with pytest.raises(CalcheckError, match=r"1 keys? occurs? more than once"):
+    with pytest.raises(CalcheckError, match=r"1 key occurs more than once"):
         joined_targets(tmp_path, here, there)
 
 
@@ -125,7 +125,7 @@ def test_keys_are_compared_column_by_column_and_must_be_present(tmp_path):
     assert_array_equal(joined_targets(tmp_path, here, there), [1, 2])
     gaps = {"one": ["a", "ab", "a", "a"], "two": ["bc", "c", None, None], "y": [2.0, 1.0, 9.0, 9.0]}
     assert_array_equal(joined_targets(tmp_path, here, gaps), [1, 2])  # targets without a key are ignored
-    with pytest.raises(CalcheckError, match=r"key column 'two' is missing in 1 rows, for example row 1"):
+    with pytest.raises(CalcheckError, match=r"key column 'two' is missing in 1 row, for example row 1"):
         joined_targets(tmp_path, here | {"two": ["c", None]}, there)
     with pytest.raises(CalcheckError, match=r"2 of 2 rows are not in .*, for example one='ab', two='c' "):
         joined_targets(tmp_path, here, there | {"two": ["x", "y"]})

@@ -321,7 +321,7 @@ def test_repeated_column_names_and_rows_are_refused(tmp_path):
     (tmp_path / "preds.csv").write_text("y,mean,std\n1,1,1\ny,mean,std\n1,1,1\n")
     assert "row 1, counted from 0, repeats the column names" in refused(tmp_path / "preds.csv")
     (tmp_path / "preds.csv").write_text("id,y,pred,pred_uct\n1,1,1,1\n2,1,1,1\n1,1,1,1\n")
-    assert "1 values of 'id' occur more than once" in refused(tmp_path / "preds.csv")
+    assert "1 value of 'id' occurs more than once" in refused(tmp_path / "preds.csv")
 
 
 def test_targets_in_another_file_are_joined_or_reported_as_missing(tmp_path):
@@ -598,7 +598,7 @@ def test_gaps_in_another_file_are_reported_with_its_name(tmp_path):
     known["value"][2] = None
     message = refused(path, truth=write(tmp_path / "gap.csv", pa.table(known)))
     assert "column 'value'" in message
-    assert "gap.csv has no number in 1 rows" in message
+    assert "gap.csv has no number in 1 row" in message
     unused = {name: [*values, None if name == "location" else values[0]] for name, values in truth().items()}
     assert len(read(path, truth=write(tmp_path / "unused.csv", pa.table(unused))).predictions()) == 6
 

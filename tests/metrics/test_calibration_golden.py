@@ -528,7 +528,7 @@ def test_edges_are_rounded_half_to_even():
     found = result("ence", [1.0] * 7, normal([0.0] * 7, np.arange(1.0, 8.0)), bins=4)
     assert [line["rows"] for line in found.details["bins"]] == [2, 2, 1, 2]
     assert [(line["from"], line["to"]) for line in found.details["bins"]] == [(1, 2), (3, 4), (5, 5), (6, 7)]
-    assert any(warning.startswith("1 rows per bin are few") for warning in texts(found.warnings))
+    assert any(warning.startswith("1 row per bin is few") for warning in texts(found.warnings))
 
 
 def test_underconfident_models_fail():

@@ -46,7 +46,7 @@ def test_ids_that_one_file_lacks_are_named(name):
         align_models([model("a", ids[:-1]), model("b", ids[2:])])
     first, last = ([repr(one) for one in part.tolist()] for part in (ids[:2], ids[-1:]))
     assert f"2 of 5 rows of a are not in b, e.g. id={', '.join(first)}" in str(refused.value)
-    assert f"1 of 4 rows of b are not in a, e.g. id={last[0]}" in str(refused.value)
+    assert f"1 of 4 rows of b is not in a, e.g. id={last[0]}" in str(refused.value)
     assert "Models must have the same rows" in str(refused.value)
 
 

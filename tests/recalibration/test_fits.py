@@ -123,8 +123,10 @@ def test_folds_have_equal_sizes_and_do_not_depend_on_the_order_of_rows():
     assert sorted(np.bincount(found)) == [10, 10, 11, 11, 11]
     assert_array_equal(assign_folds(rows.take(order), 5), found[order])
     assert (assign_folds(rows, 5, seed=1) != found).any()
-    with pytest.raises(DataError, match="53 rows are too few for 60 folds"):
+    with pytest.raises(DataError, match=r"^53 rows are too few for 60 folds. Pass a smaller --folds, or more rows$"):
         assign_folds(rows, 60)
+    with pytest.raises(DataError, match=r"^1 row is too few for 5 folds. Pass more rows$"):
+        assign_folds(rows.take([0]), 5)
 
 
 def test_folds_hold_whole_clusters_and_blocks_of_time():

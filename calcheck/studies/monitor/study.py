@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from calcheck.conclusion.answer import SHOWN, WIDTH, Estimate, bias_text, is_inside, size_text
 from calcheck.core import __version__
-from calcheck.core.text import LARGEST, exponential, percent
+from calcheck.core.text import LARGEST, count_of, exponential, percent
 from calcheck.errors import DataError, Message, OptionError, RefusedError, listed_columns, named_rows
 from calcheck.evaluation import data_warnings
 from calcheck.execution.run import Run, run_settings
@@ -449,7 +449,7 @@ def _conclude(
         fault = f"{span}, " + (f"within {percent(tolerance, 1)}: " if within else "") + told
     if impossible := np.unique(history.times[history.impossible]).tolist():
         first = time_texts(np.sort(history.times[history.impossible])[:1])[0]
-        at = "1 time" if len(impossible) == 1 else f"{len(impossible):,} times, first"
+        at = count_of(len(impossible), "time", "times, first")
         fault = f"at {at} ({first}), targets have probability 0 under the predictions, so the e-value is infinite"
         size, within = None, False
     what = Effect(topic="what", within=within, text=fault)

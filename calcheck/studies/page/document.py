@@ -11,7 +11,7 @@ import numpy as np
 from calcheck.charts.picture import PERFECT, Picture
 from calcheck.conclusion.answer import Estimate, is_inside
 from calcheck.core import sc
-from calcheck.core.text import percent
+from calcheck.core.text import count_of, percent
 from calcheck.errors import DataError
 from calcheck.evaluation import PLACE
 from calcheck.execution.run import Run
@@ -361,7 +361,7 @@ def _definitions(models: Sequence[ModelReport]) -> page.Folded:
     for name, result in results.items():
         options = ", ".join(f"{option} {value}" for option, value in result.options.items() if value is not None)
         items.append((name, " · ".join(filter(None, (result.summary, options, known[name].info.source)))))
-    return page.Folded(f"{len(items)} metrics", (documents.Details(tuple(items), METRIC),))
+    return page.Folded(count_of(len(items), "metric"), (documents.Details(tuple(items), METRIC),))
 
 
 def model_report(

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from calcheck.core.text import count_of
 from calcheck.errors import DataError, FileError, Message, OptionError
 from calcheck.evaluation import Answer as RowsAnswer
 from calcheck.evaluation import data_warnings, evaluate
@@ -84,7 +85,7 @@ def run(request: Request) -> Answer:
         whole = like.predictions()
         write_canonical(files.corrected or "", [whole.with_targets(whole.targets(), rows.distributions())], like)
         how = f"each corrected by a fit to the other folds of {options.folds}, so that they can be judged"
-        request.tell(f"{files.corrected}: {len(rows):,} rows, {how if found.steps else 'left as they are'}")
+        request.tell(f"{files.corrected}: {count_of(len(rows), 'row')}, {how if found.steps else 'left as they are'}")
         request.tell("note for new predictions: --to NEW -o MENDED, or --export")
     return Answer(request.with_commands(report), (found,), source)
 
@@ -179,7 +180,7 @@ def _write(request: Request, file: Any, found: corrections.RecalibrationMap, pat
     with source.error_names():
         write_canonical(path, corrected(), source)
     steps = "; ".join(found.texts) or "left as they are"
-    request.tell(f"{path}: {counts['rows']:,} rows, {steps}")
+    request.tell(f"{path}: {count_of(counts['rows'], 'row')}, {steps}")
     if counts["outside"]:
         request.tell(f"note {outside_message(counts['outside'], counts['rows']).text}")
 
@@ -497,6 +498,7 @@ def judge_map(
 def outside_message(outside: int, rows: int) -> Message:
     """Return the warning about rows outside the range of the fitted rows."""
     text = (
-        f"{outside:,} of {rows:,} rows are outside the range of the fitted rows, and are treated as its nearest point"
+        f"{outside:,} of {rows:,} rows {'is' if outside == 1 else 'are'} outside the range of the fitted rows, and"
+        " treated as its nearest point"
     )
     return Message("outside-range", text)

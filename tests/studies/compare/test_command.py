@@ -234,7 +234,7 @@ def test_rows_missing_in_one_file_are_refused_with_counts_and_examples(calcheck,
     assert "7 of 12 rows of c are not in a, e.g. id=112" in line
     line = calcheck("compare", first, changed("d.csv", id=np.full(12, 100))).refused()
     assert "d.csv" in line
-    assert "1 values of 'id' occur more than once" in line
+    assert "1 value of 'id' occurs more than once" in line
 
 
 def test_different_targets_are_refused(calcheck, changed):
