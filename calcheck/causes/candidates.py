@@ -94,6 +94,8 @@ class Candidate:
     is_shift: bool = False  # Whether it is a cause of one group or region whose targets are off
     surplus: float = 0.0  # Log-likelihood beyond that of plain corrections which it needs further, as it is chosen
     alike: str = ""  # Kind of causes that few rows cannot tell apart, and that are told together
+    # The factor of the std, the std of noise, or how many rows targets are below; None for other causes
+    number: float | None = None
 
     @property
     def of_spread(self) -> bool:
@@ -170,14 +172,20 @@ def candidates(case: Case) -> Iterator[Candidate]:
         yield from make(case)
 
 
-def _stretched(case: Case, name: str, text: str, std: Values, edit: str, options: tuple[str, ...] = ()) -> Candidate:
-    """Return the candidate whose true standard deviations are others."""
-    ratio = std / case.scored.spread
+def _read(case: Case, name: str, each: Reading) -> Candidate:
+    """Return the candidate whose standard deviations are to be read in another way."""
+    ratio = each.std(case.scored.spread) / case.scored.spread
     stretched = case.scored.stretched(ratio)
-    is_near = name in READINGS and abs(np.median(np.log(ratio))) < FAR
+    is_near = abs(np.median(np.log(ratio))) < FAR
     surplus = SURPLUS_OF_NEAR if is_near else SURPLUS_OF_LOGS if name.startswith("log") else 0.0
     fit, alike = fits.as_stated(stretched), UNEVEN if is_near else ""
-    return Candidate(name, text, fit, edit, options, stretched=stretched, surplus=surplus, alike=alike)
+    return Candidate(name, each.text, fit, each.edit, each.options, stretched=stretched, surplus=surplus, alike=alike)
+
+
+def _scaled(case: Case, name: str, text: str, factor: float, edit: str) -> Candidate:
+    """Return the candidate whose standard deviations all have a factor."""
+    stretched = case.scored.stretched(factor)
+    return Candidate(name, text, fits.as_stated(stretched), edit, stretched=stretched, number=float(factor))
 
 
 def _spreads(case: Case) -> Iterator[Candidate]:
@@ -185,15 +193,15 @@ def _spreads(case: Case) -> Iterator[Candidate]:
     std = case.scored.spread
     for name, each in READINGS.items():
         if case.form == each.form and (std.max() < LARGEST or not name.startswith("log")):
-            yield _stretched(case, name, each.text, each.std(std), each.edit, each.options)
+            yield _read(case, name, each)
     if case.form != "std":
         return
     for width, text in HALF_WIDTHS.items():
-        yield _stretched(case, "half-width-as-std", text, std / width, f"f[{{std}}] /= {width:g}")
+        yield _scaled(case, "half-width-as-std", text, 1 / width, f"f[{{std}}] /= {width:g}")
     for unit in UNITS:
         for power, sign in ((-1, "/="), (1, "*=")):
             text = f"the std is in a unit {unit:g} times as {'small' if power < 0 else 'large'} as the targets"
-            yield _stretched(case, "std-in-other-unit", text, std * unit**power, f"f[{{std}}] {sign} {unit:g}")
+            yield _scaled(case, "std-in-other-unit", text, unit**power, f"f[{{std}}] {sign} {unit:g}")
 
 
 def _retargeted(
@@ -267,7 +275,7 @@ def _orders(case: Case) -> Iterator[Candidate]:
         text = f"targets are {rows}{step} {'above' if shift < 0 else 'below'} their predictions"
         fit = fits.as_stated(case.scored.with_targets(np.roll(y, -shift)))
         edit = f"f[{{y}}] = f[{{y}}].shift({-shift}); f = f[f[{{y}}].notna()]"
-        yield Candidate("shifted-rows", text, fit, edit, surplus=1.0)
+        yield Candidate("shifted-rows", text, fit, edit, surplus=1.0, number=float(shift))
     fit = fits.as_stated(case.scored.with_targets(y[::-1]))
     yield Candidate("reversed-rows", "targets are in reverse order", fit, "f[{y}] = f[{y}].to_numpy()[::-1]")
     is_related = np.corrcoef(y, case.scored.center)[0, 1] > MOST_RELATED / np.sqrt(len(y))
@@ -285,10 +293,9 @@ def _members(case: Case) -> Iterator[Candidate]:
     m = samples.n_draws
     root = np.sqrt(m)
     text = f"the spread of the {m} members is that of their mean, √{m} times too small"
-    stretched = case.scored.stretched(root)
     stretch = f"g.mul({root:.6g}).sub(g.mean(axis=1) * {root - 1:.6g}, axis=0)"
     edit = f"g = f.filter(regex={{samples}}); f[g.columns] = {stretch}"
-    yield Candidate("spread-of-mean", text, fits.as_stated(stretched), edit, stretched=stretched)
+    yield _scaled(case, "spread-of-mean", text, root, edit)
     away = (draws - (draws.sum(axis=1, keepdims=True) - draws) / (m - 1)) ** 2
     size = away.mean(axis=0)
     worst = int(np.argmax(size))
@@ -308,7 +315,8 @@ def _observed(case: Case) -> Iterator[Candidate]:
     surplus = 1.0 if case.rows.distributions().n_draws is None else SURPLUS_OF_DRAWS
     text = f"as if targets had noise that is left out, std about {std:.2g}"
     options, fit = ("--target-std", f"{std:.2g}"), fits.noisy(case.scored)
-    yield Candidate("noise-left-out", text, fit, options=options, least=LEAST_OF_NOISE, surplus=surplus, alike=UNEVEN)
+    found = Candidate("noise-left-out", text, fit, options=options, least=LEAST_OF_NOISE, surplus=surplus, alike=UNEVEN)
+    yield replace(found, number=std)
     y = case.scored.y
     low, high = (_limit(case, np.sort(each)) for each in (y, -y))
     high = None if high is None else -high

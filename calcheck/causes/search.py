@@ -82,6 +82,7 @@ def with_causes(
             text=each.candidate.text,
             command=command_of(each.candidate, report.input, stated),
             explained=float(min(max(each.explained, 0.0), 1.0)),
+            number=each.candidate.number,
         )
         for each in find_causes(case, seed=int(report.settings.get("seed") or 0))
     )

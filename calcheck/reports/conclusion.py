@@ -86,10 +86,10 @@ class Cause:
     cause: str  # Its name, such as ``"variance-as-std"`` or ``"shifted-rows"``
     text: str  # The cause in words
     command: str  # Command that undoes it, or writes a mended file; empty if there is none
-    # Share of the fault that it explains: of the sum of squared means of the first Legendre polynomials (of even
-    # degree, if it keeps means) of the probability integral transforms, also along predictions, uncertainties and
-    # inputs, on rows that nothing was fitted to
+    # Share of the fault that it explains, on rows that nothing was fitted to
     explained: float
+    # The factor of the std, the std of noise, or how many rows targets are below; None for other causes
+    number: float | None = field(default=None, metadata=ADDED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -326,23 +326,24 @@ def test_the_picture_of_a_cause_with_a_number_has_its_line_through_the_errors(ca
     rows = Predictions(y=error, predictive=Gaussian(np.zeros(600), std))
     found = find_causes(Case(rows, "std"))[0].candidate
     assert found.name == cause
-    stated, line, points = drawn(cause_of(cause, found.text), rows)
+    stated, line, points = drawn(cause_of(cause, found.text, found.number), rows)
     np.testing.assert_allclose(line.y, true(np.array(stated.y)), rtol=0.05)
     np.testing.assert_allclose(points.y, line.y, rtol=0.1)
 
 
 def test_the_picture_of_the_spread_of_the_mean_has_its_line_through_the_errors():
     rows = rows_with("spread-of-mean", "members")
-    text = next(each for each in find_causes(Case(rows, "other"))).candidate.text
-    stated, line, points = drawn(cause_of("spread-of-mean", text), rows)
+    found = next(each for each in find_causes(Case(rows, "other"))).candidate
+    stated, line, points = drawn(cause_of("spread-of-mean", found.text, found.number), rows)
     np.testing.assert_allclose(line.y, np.sqrt(20) * np.array(stated.y))
     np.testing.assert_allclose(points.y, line.y, rtol=0.5)
 
 
 def test_pictures_of_causes_show_where_the_rows_differ():
     """Targets one row below have their peak at 1, logs lie on a logarithm, and member 8 is far from the others."""
-    _, line = drawn(cause_of("shifted-rows", "targets are 1 row below their predictions"), rows_with("shifted-rows 1"))
-    assert line.x[int(np.argmax(line.y))] == 1
+    _, line = drawn(cause_of("shifted-rows", number=1.0), rows_with("shifted-rows 1"))
+    assert (line.x[0], line.x[int(np.argmax(line.y))]) == (-5, 1)
+    assert drawn(cause_of("shifted-rows", number=-7.0), rows_with("shifted-rows 1"))[1].x[0] == -7
     points, line = drawn(cause_of("log-target"), rows_with("log-target"))
     np.testing.assert_allclose(line.y, np.log(points.x))
     (points,) = drawn(cause_of("stuck-member"), rows_with("stuck-member", "members"))
@@ -361,8 +362,8 @@ def test_the_page_draws_the_cause(calcheck, tmp_path, monkeypatch):
     assert "Plausible cause: targets are 1 row below their predictions" in (tmp_path / "page.html").read_text()
 
 
-def cause_of(name, text=""):
-    return Cause(cause=name, text=text, command="", explained=1.0)
+def cause_of(name, text="", number=None):
+    return Cause(cause=name, text=text, command="", explained=1.0, number=number)
 
 
 def drawn(cause, rows):

@@ -1,12 +1,11 @@
 """Pictures of a page: intervals of rows, maps and groups with the limits of right models."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calcheck.causes.candidates import HALF_WIDTHS, LOGARITHMS, READINGS
+from calcheck.causes.candidates import LOGARITHMS, READINGS
 from calcheck.causes.fits import Scored
 from calcheck.charts.picture import (
     BEYOND,
@@ -44,7 +43,6 @@ DISTANCE_BINS = 16
 HALF = 0.5
 STD_BINS, MEDIAN = 10, 0.6745  # Points of sizes of errors; median of the absolute value of normal numbers
 MOST_SHIFT, SIZE_BINS = 5, 30  # Rows at least; bins of the sizes of errors
-STATED_NUMBER = re.compile(r"\d[\d.]*(?:e[-+]?\d+)?")  # In the text of a cause
 NEAR_LINE = "Points near the line of the cause speak for it."
 Y = Axis("y")
 
@@ -98,35 +96,27 @@ def _sizes(cause: Cause, rows: Predictions) -> tuple[Panel, str] | None:
     """Return the sizes of errors by predicted std, beside those stated and those of a cause."""
     scored = Scored.from_rows(rows)
     std, error = scored.spread, scored.y - scored.center
-    if (read := _true_std(cause)) is None:
-        return None
     parts = np.array_split(np.argsort(std), STD_BINS)
     middle = np.array([np.exp(np.mean(np.log(std[part]))) for part in parts])
+    if (true := _true_std(cause, middle)) is None:
+        return None
     sizes = [float(np.median(np.abs(error[part]))) / MEDIAN for part in parts]
     marks = (
         Line(middle.tolist(), middle.tolist(), "as stated", dashed=True),
-        Line(middle.tolist(), np.asarray(read(middle)).tolist(), f"if {cause.text}"),
+        Line(middle.tolist(), true.tolist(), f"if {cause.text}"),
         Points(middle.tolist(), sizes, "observed: median error / 0.6745"),
     )
     axes = Axis("predicted std [y]", log=True), Axis("size of errors [y]", log=True)
     return Panel(marks, *axes), NEAR_LINE
 
 
-def _true_std(cause: Cause) -> Callable[[Values], Values] | None:
-    """Return the true standard deviations after a cause, as a function of those stated; None if they are not known."""
+def _true_std(cause: Cause, std: Values) -> Values | None:
+    """Return the true standard deviations after a cause, given those stated; None if they are not known."""
     if (read := READINGS.get(cause.cause)) is not None:
-        return read.std
-    widths = (width for width, text in HALF_WIDTHS.items() if text == cause.text)
-    number = next(widths, None) or next(map(float, STATED_NUMBER.findall(cause.text)), None)
-    if number is None:
+        return read.std(std)
+    if cause.number is None:
         return None
-    functions: dict[str, Callable[[Values], Values]] = {
-        "half-width-as-std": lambda std: std / number,
-        "noise-left-out": lambda std: np.hypot(std, number),
-        "spread-of-mean": lambda std: np.sqrt(number) * std,
-        "std-in-other-unit": lambda std: std / number if "as small" in cause.text else std * number,
-    }
-    return functions.get(cause.cause)
+    return np.hypot(std, cause.number) if cause.cause == "noise-left-out" else std * cause.number
 
 
 def _targets(cause: Cause, rows: Predictions) -> tuple[Panel, str]:
@@ -145,8 +135,8 @@ def _targets(cause: Cause, rows: Predictions) -> tuple[Panel, str]:
 def _shifts(cause: Cause, rows: Predictions) -> tuple[Panel, str]:
     """Return the correlation of targets with the predictions of rows before and after."""
     scored = Scored.from_rows(rows)
-    told = [int(each.replace(",", "")) for each in re.findall(r"([\d,]+) row", cause.text)]
-    shifts = range(-max(MOST_SHIFT, *told), max(MOST_SHIFT, *told) + 1)
+    most = max(MOST_SHIFT, abs(int(cause.number or 0)))
+    shifts = range(-most, most + 1)
     found = [float(np.corrcoef(np.roll(scored.y, -each), scored.center)[0, 1]) for each in shifts]
     axis = Axis("rows by which targets are below predictions")
     marks = (Rule(x=0.0), Line([float(each) for each in shifts], found, "correlation with the prediction"))
