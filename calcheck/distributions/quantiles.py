@@ -105,7 +105,7 @@ class Quantiles(Predictive):
     def std(self) -> Values:
         self._require_tails("standard deviation")
         below, left, above, right = self._tails
-        away = self.values - self.mean()[:, None]
+        away = np.where(np.ptp(self.values, axis=1, keepdims=True) > 0, self.values - self.mean()[:, None], 0.0)
         squares = ((away[:, :-1] + away[:, 1:]) / 2) ** 2 + np.diff(away, axis=1) ** 2 / 12
         tails = below * ((away[:, 0] - left) ** 2 + left**2) + above * ((away[:, -1] + right) ** 2 + right**2)
         return np.asarray(np.sqrt(squares @ np.diff(self.levels) + tails))

@@ -420,6 +420,14 @@ def test_moments_of_quantiles_by_hand():
     assert_allclose(family.std(), np.sqrt(squares - mean**2), rtol=1e-12)
 
 
+def test_the_std_of_equal_quantiles_is_exactly_0():
+    """The mean is off in the last digit."""
+    levels = np.array([0.025, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.975])
+    family = Quantiles(levels, np.repeat([[0.1], [0.7]], 9, axis=1))
+    assert (family.mean() != [0.1, 0.7]).any()
+    assert (family.std() == 0).all()
+
+
 def nodes_over_levels(family):
     """Return quantiles of one distribution, and weights: Gauss-Legendre between levels, and in -log of tail masses."""
     nodes, weights = np.polynomial.legendre.leggauss(20)
