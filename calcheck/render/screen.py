@@ -139,19 +139,24 @@ def _leading_region(report: Report, conclusion: Answered) -> str:
 
 
 def _leading(effect: Effect, conclusion: Answered) -> str:
-    """Return the size of the largest fault in words; that of another level if the factor may be 1."""
+    """Return the size of the largest fault in words; that of another level if only the factor of this one may be 1."""
     value, low = effect.value, effect.low
     if value is None or effect.topic not in ("size", "bias", *ALONG):
         return effect.topic
     if effect.topic == "size":
-        may_be_right = (effect.low or 0.0) <= 1 <= (math.inf if effect.high is None else effect.high)
-        if may_be_right and (other := _other_level(conclusion)) is not None:
+        other = _other_level(conclusion) if _contains_1(effect) else None
+        if other is not None and not _contains_1(other):
             return _shape(other)
         return f"too {'narrow' if value > 1 else 'wide'}, {factor(_span(effect))}"
     if effect.topic == "bias":
         return f"targets are {abs(value):.2g} std {'above' if value > 0 else 'below'} predicted"
     amount = f"off by ≥ {percent(_rounded(low))}" if effect.kind == "scale" else f"means off by ≥ {low:.2g} std"
     return f"{amount} {ALONG[effect.topic]}"
+
+
+def _contains_1(found: Effect | WidthFactor) -> bool:
+    """Return whether the interval of a factor contains 1."""
+    return (found.low or 0.0) <= 1 <= (math.inf if found.high is None else found.high)
 
 
 def _shape(other: WidthFactor) -> str:

@@ -10,7 +10,10 @@ import pytest
 from scipy.stats import t
 
 from calcheck.render.document import Answer, Cell, Column, Document, Notes, Table
+from calcheck.render.screen import screen_answer
 from calcheck.render.terminal import render
+from calcheck.reports import Conclusion, Input, Report
+from calcheck.reports.conclusion import Effect, WidthFactor
 from tests.helpers.simulations import slow
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -80,6 +83,19 @@ def test_a_wrong_shape_is_named_by_the_level_that_differs_most(screen, tmp_path)
     pd.DataFrame({"y": y, "mean": 0.0, "std": 1.0}).to_csv(tmp_path / "t.csv", index=False)
     lines = screen(tmp_path / "t.csv", "--metrics", "mae", "--replicates", "39")
     assert "NO: wrong shape, 99 % intervals ×1.77" in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("low", "found"), [(1.3, "wrong shape, 50 % intervals ×1.96 (1.30"), (0.0, "too narrow, ×1.24")]
+)
+def test_another_level_is_named_only_if_its_factor_cannot_be_1(low, found):
+    size = Effect(topic="size", value=1.24, low=0.98, high=None, p=0.05, within=False, text="")
+    limits = (0.5, 1.96, low), (0.9, 1.24, 0.98)
+    factors = tuple(WidthFactor(level=level, value=value, low=least, high=None) for level, value, least in limits)
+    conclusion = Conclusion(answer="no", level=0.9, tolerance=0.2, effects=(size,), factors=factors)
+    read = Input(files=(), n=3, dropped=0, predictive="samples", columns={})
+    report = Report(calcheck="1", input=read, settings={}, results=(), conclusion=conclusion)
+    assert screen_answer(report, conclusion).answer.after.startswith(f": {found}")
 
 
 def test_numbers_on_the_screen_are_those_of_the_report(screen, calcheck):
