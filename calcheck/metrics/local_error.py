@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from calcheck.core.metric_info import MetricInfo
+from calcheck.core.text import count_of
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import CurveData, IntervalInference, NullDistribution, RowResults
 from calcheck.metrics._lazy import curves, local_error, np, pit
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.local_error import LocalRegression
     from calcheck.metrics._lazy import Curve, Means, NullSimulator, Predictions, Run, Source, Values
 
+FEWEST = 5  # Rows, of which an interval can be stated
 KEYWORDS = ("std", "inputs", "time")
 LOCAL_ERROR = MetricInfo(
     name="",
@@ -77,6 +79,10 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         rows = source.predictions()
         if self._resolution(rows) <= 0:
             raise DataError("one draw per row shows no uncertainty: two are needed")
+        if len(rows) < FEWEST:
+            raise DataError(
+                f"{count_of(len(rows), 'row is', 'rows are')} too few for local errors: {FEWEST} are needed"
+            )
         return local_error.local_regression(rows, self._direction(rows), run.quiet())
 
     def refit(self, fit: LocalRegression, source: Source, run: Run) -> LocalRegression:  # noqa: ARG002 - inputs are the same

@@ -136,3 +136,11 @@ def test_draws_that_are_mostly_equal_have_a_curve_without_band(metric):
     )
     found = result_of(rows, metric(along="inputs"), replace(FEW, curves=True))
     assert [len(each.y) > 0 and not each.low for each in found.curves] == [True]
+
+
+@pytest.mark.parametrize("metric", [LocalScale(), LocalBias()])
+def test_few_rows_have_no_local_error(metric):
+    """Of two rows, all random signs have the same bounds, and so would be a limit."""
+    few, enough = (evaluate(InMemory(rows_of(n)), [metric], run=FEW) for n in (4, 5))
+    assert few.skipped[0].reason == "4 rows are too few for local errors: 5 are needed"
+    assert not enough.skipped
