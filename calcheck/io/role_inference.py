@@ -36,6 +36,7 @@ KEY_COLUMNS = frozenset(
         *("group", "cluster", "batch", "scene", "scan", "image", "molecule", "scaffold"),
     )
 )  # Names of columns of keys, also with _id, _name or _number at the end
+NO_DRAWS = {"", "x", "feat", "feature", "input", "emb", "embedding", "dim", "pc"}  # Names of numbered columns
 FEWEST_DRAWS = 3  # Minimum number of numbered columns that may be draws
 ENDS = ("_id", "_name", "_number", "id")
 OBSERVED = ("target", "obs", "observed", "observation", "measured", "measurement")
@@ -434,7 +435,8 @@ def _unrecognized(columns: ColumnIndex, options: ColumnOptions, file: str) -> st
         return f"{naming_schemes.ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.listed_names()})"
     draws = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]
     stems = Counter(name.rstrip(digits) for name in columns.free if name[-1:].isdigit())
-    draws += [f"{stem}*" for stem, count in stems.items() if stem and count >= FEWEST_DRAWS]
+    drawn_stems = (stem for stem, count in stems.items() if count >= FEWEST_DRAWS)
+    draws += [f"{stem}*" for stem in drawn_stems if stem.lower().rstrip("_.") not in NO_DRAWS]
     drawn = f"--samples {quote(draws[0])}" if len(draws) == 1 else ""
     command = f"calcheck {quote(file)} {drawn}" if options == ColumnOptions() else f"pass {drawn}"
     draw_hint = f" If {draws[0]!r} holds draws of y, {command}" if drawn else ""

@@ -102,3 +102,8 @@ def test_a_mistake_gets_one_helpful_line(calcheck, folder, monkeypatch, command,
     before = sorted(path.name for path in folder.iterdir())
     assert message in calcheck(*shlex.split(command)).refused()
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_numbered_inputs_are_not_guessed_to_be_draws(calcheck, tmp_path):
+    pd.DataFrame(np.zeros((9, 4)), columns=["x0", "x1", "x2", "y"]).to_csv(tmp_path / "a.csv", index=False)
+    assert calcheck(tmp_path / "a.csv").refused().strip().endswith("or --dist (columns: 'x0', 'x1', 'x2', 'y')")
