@@ -106,6 +106,10 @@ def _order(ids: AnyArray, theirs: AnyArray, names: tuple[str, str], id_name: str
     order: Indices = known.get_indexer(ids)
     unused = np.ones(len(theirs), dtype=bool)
     unused[order[order >= 0]] = False
+    if unused.all():
+        first, second = (", ".join(map(repr, each[:SHOWN].tolist())) for each in (ids, theirs))
+        msg = f"{names[0]} ({id_name}={first}, …) and {names[1]} ({id_name}={second}, …) have no row in common"
+        raise DataError(f"{msg}. Models are compared on the same rows")
     missing = ((*names, ids[order < 0], len(ids)), (*names[::-1], theirs[unused], len(theirs)))
     messages = [_lost(here, there, lost.tolist(), count, id_name) for here, there, lost, count in missing if len(lost)]
     if messages:

@@ -50,6 +50,14 @@ def test_ids_that_one_file_lacks_are_named(name):
     assert "Models must have the same rows" in str(refused.value)
 
 
+def test_models_without_a_common_row_are_refused():
+    message = (
+        r"^a \(id=0, 1, 2, …\) and b \(id=6, 7, 8, …\) have no row in common. Models are compared on the same rows$"
+    )
+    with pytest.raises(DataError, match=message):
+        align_models([model("a", np.arange(N)), model("b", np.arange(N) + N)])
+
+
 @pytest.mark.parametrize("name", ["integers", "text"])
 def test_an_id_that_occurs_twice_in_the_other_model_is_refused(name):
     ids = IDS[name]
