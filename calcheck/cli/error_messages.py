@@ -10,6 +10,7 @@ import typer
 
 from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 
+MOST_COMMANDS = 8  # That are named as those with an option
 BEFORE_COMMAND = ("--config", "--no-config")
 SYNONYMS = {
     "--reference": ("--against",),
@@ -70,7 +71,8 @@ def _option_hint(error: Any) -> str:
     if near and (not commands or near.startswith(error.option_name.lstrip("-"))):
         return f"Did you mean {flags[near]}?"
     if commands:
-        return f"{error.ctx.command_path} does not take it; these commands do: {', '.join(commands)}"
+        named = ", ".join(commands[:MOST_COMMANDS]) + f", … {len(commands)} in all" * (len(commands) > MOST_COMMANDS)
+        return f"{error.ctx.command_path} does not take it; these commands do: {named}"
     return f"{error.ctx.command_path} --help lists the options"
 
 
