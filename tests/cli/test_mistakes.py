@@ -107,3 +107,12 @@ def test_a_mistake_gets_one_helpful_line(calcheck, folder, monkeypatch, command,
 def test_numbered_inputs_are_not_guessed_to_be_draws(calcheck, tmp_path):
     pd.DataFrame(np.zeros((9, 4)), columns=["x0", "x1", "x2", "y"]).to_csv(tmp_path / "a.csv", index=False)
     assert calcheck(tmp_path / "a.csv").refused().strip().endswith("or --dist (columns: 'x0', 'x1', 'x2', 'y')")
+
+
+def test_a_report_in_place_of_predictions_is_named_as_one(calcheck, folder, tmp_path):
+    report = tmp_path / "report.json"
+    assert calcheck("zms", folder / "preds.csv", "--replicates", 19, "-o", report).code == 0
+    message = (
+        "report.json: this is a report of calcheck, not a file of predictions. To compare two reports: calcheck diff"
+    )
+    assert message in calcheck(report).refused()
