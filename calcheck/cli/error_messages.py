@@ -66,9 +66,10 @@ def _option_hint(error: Any) -> str:
     flags = {flag.lstrip("-"): flag for parameter in error.ctx.command.params for flag in parameter.opts}
     if meant := next((flag for flag in SYNONYMS.get(error.option_name, ()) if flag in flags.values()), ""):
         return f"Did you mean {meant}?"
-    near = nearest_word(error.option_name.lstrip("-"), flags)
+    given = error.option_name.lstrip("-")
+    near = nearest_word(given, flags)
     commands = [name for name, flags in flags_of.items() if error.option_name in flags]
-    if near and (not commands or near.startswith(error.option_name.lstrip("-"))):
+    if near and (not commands or near.startswith(given) or given.startswith(near)):
         return f"Did you mean {flags[near]}?"
     if commands:
         named = ", ".join(commands[:MOST_COMMANDS]) + f", … {len(commands)} in all" * (len(commands) > MOST_COMMANDS)
