@@ -416,8 +416,6 @@ def _of_mean_alone(name: str, columns: ColumnIndex, file: str) -> str:
 
 def _unrecognized(columns: ColumnIndex, options: ColumnOptions, file: str) -> str:
     """Return the message that no columns of distributions were recognized, and what may be meant."""
-    if {"schema_version", "calcheck", "results"} <= {*columns.free}:
-        return "this is a report of calcheck, not a file of predictions. To compare two reports: calcheck diff OLD NEW"
     if unclear_names := _unclear_names(columns, file):
         return unclear_names
     limits = "" if options.names_form else interval_columns.possible_limits(columns, file)
@@ -450,6 +448,8 @@ def _unrecognized(columns: ColumnIndex, options: ColumnOptions, file: str) -> st
 
 def _unclear_names(columns: ColumnIndex, file: str) -> str:
     """Return the message about columns whose names have several meanings; empty if there are none."""
+    if {"schema_version", "calcheck", "results"} <= {*columns.free}:
+        return "this is a report of calcheck, not a file of predictions. To compare two reports: calcheck diff OLD NEW"
     numbered = [name for name in columns.free if name.isdecimal()]
     if {"0", "1", "2"} <= set(numbered):
         last = numbered[-1]
