@@ -421,8 +421,7 @@ def _variations(case: Case) -> Iterator[Candidate]:
             del places["medium"]
         spread = _parabola(np.array([*places.values()])) @ fits.coefficients(features, scored.evaluate()[0])
         sizes = _listed([f"×{each:.2g}" for each in np.exp(spread / 2)])
-        text = f"errors vary with {name}: they are {sizes} where it is {_listed([*places])}"
-        text = f"the std is constant, but {text}" if constant else f"one input explains it: {text}"
+        text = f"{'the std is constant, but ' * constant}errors are {sizes} where {name} is {_listed([*places])}"
         cause = CONSTANT_STD if constant else "one-input"
         fit = fits.local(scored, features)
         yield Candidate(cause, text, fit, is_corrected=True, gain=VARIATION, surplus=surplus)

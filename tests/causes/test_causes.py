@@ -397,7 +397,8 @@ def test_a_column_along_which_errors_vary_is_named_though_it_is_not_an_input(cal
     varying(std, rng).to_csv(tmp_path / "f.csv", index=False)
     first = json.loads(calcheck(tmp_path / "f.csv", *FEW).out)["conclusion"]["causes"][0]
     assert first["cause"] == cause
-    assert "errors vary with temp: they are ×0." in first["text"]
+    assert "errors are ×0." in first["text"]
+    assert first["text"].endswith(" where temp is low, medium and high")
     assert first["command"].startswith("calcheck recalibrate ")
 
 
@@ -471,7 +472,8 @@ def test_errors_that_grow_over_six_numbers_are_no_group(calcheck, kind, tmp_path
         tmp_path / "f.csv", index=False
     )
     first = json.loads(calcheck(tmp_path / "f.csv", *FEW).out)["conclusion"]["causes"][0]
-    assert first["text"].startswith("the std is constant, but errors vary with level: they are ×0.2")
+    assert first["text"].startswith("the std is constant, but errors are ×0.2")
+    assert " where level is low, medium and high" in first["text"]
 
 
 def test_a_group_of_whole_numbers_is_a_cause_beside_many_columns_of_numbers(calcheck, tmp_path):
