@@ -12,6 +12,7 @@ leaves out the options that say so. ``outputs`` prints what is told of two outpu
 which are correlated without a word. ``power`` prints how often faults of such models are found (all metrics together at
 5 %): standard deviations 25 % too small, and targets .3 standard deviations above. Beside it stands how often they are
 found in targets as they are, among fewer rows: as many as have the same Kullback-Leibler divergence of normal models.
+Of quantiles and intervals it is that of the shares of targets between them, which is all that they state.
 """
 
 import argparse
@@ -34,11 +35,12 @@ from calcheck.distributions.positive import LogNormal
 from calcheck.models.alignment import Model
 from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions
+from calcheck.statistics import coverage
 from calcheck.statistics.zscores import spreads
 from tests.helpers.simulations import autoregressive
 
 LEVEL, MARK = 0.05, 0.075
-ROWS = 300  # Of targets that are observed
+ROWS, FEWEST = 300, 10  # Of targets that are observed
 NINE = np.arange(1, 10) / 10
 WIDE = np.array([0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95])
 
@@ -225,6 +227,8 @@ KINDS = {
     "normal, 9 quantiles": normal_quantiles,
     "normal intervals": partial(normal_intervals, (0.9,)),
 }
+STATED = ("normal, 9 quantiles", "normal intervals")
+LEVELS = (0.9,)  # Of the intervals
 OBSERVED = {
     "noise": {"noise": 1.0},
     "clip 10 %": {"clipped": 0.1},
@@ -356,22 +360,48 @@ def log_likelihood(rows, bias, factor):
     return np.where(rows.y < given.high, inside, norm.logsf(given.high - half, mean, std))
 
 
+def stated_divergence(rows):
+    """Return how far the shares of targets between quantiles, or inside intervals, are from what the rows state.
+
+    Shares are as near to the levels as ties, clips and rounding leave open.
+    """
+    if rows.predictive.interval_levels is None:
+        points = calcheck.metric("ece").compute(rows).details["curve"]
+        levels, found = (np.array([point[name] for point in points]) for name in ("level", "observed"))
+    else:
+        shares = {name: np.asarray(each.mean()) for name, each in coverage.inside(rows, LEVELS[0]).items()}
+        levels, found = np.array(LEVELS), np.array([coverage.nearest_share(shares, np.array(LEVELS[0]))])
+    expected, share = (np.diff(np.concatenate([[0.0], each, [1.0]])) for each in (levels, found))
+    return float(np.sum(share * np.log(np.maximum(share, 1e-12) / expected)))
+
+
 @cache
-def information(fault, way):
-    """Return how far wrong normal predictions are from the truth in one target (Kullback-Leibler), relative to all."""
+def information(kind, way, fault):
+    """Return how far wrong predictions are from the truth in one target (Kullback-Leibler), relative to all.
+
+    Normal ones stand for all whose distributions are known.
+    """
 
     def divergence(options):
-        rows = observed("normal", np.random.default_rng(0), 20_000, **FAULTS[fault], **options)
+        own = kind if kind in STATED else "normal"
+        rows = observed(own, np.random.default_rng(0), 20_000, **FAULTS[fault], **options)
+        if kind in STATED:
+            return stated_divergence(rows.observed())
         truth = FAULTS[fault].get("bias", 0.0), 1 / FAULTS[fault]["factor"]
         return np.mean(log_likelihood(rows, *truth) - log_likelihood(rows, 0.0, 1.0))
 
     return divergence(OBSERVED[way]) / divergence({})
 
 
+def equal_rows(kind, way, fault):
+    """Return how many targets as they are have the information of the observed ones, at least the fewest."""
+    return max(round(ROWS * information(kind, way, fault)), FEWEST)
+
+
 def found(kind, way, fault, seed):
     """Return whether a fault is found in observed targets, and among fewer rows of targets as they are."""
     verdicts = []
-    for n, options in (ROWS, OBSERVED[way]), (round(ROWS * information(fault, way)), {}):
+    for n, options in (ROWS, OBSERVED[way]), (equal_rows(kind, way, fault), {}):
         rng = np.random.default_rng([sum(f"{kind}, {way}, {fault}".encode()), n, seed])
         rows = observed(kind, rng, n, **FAULTS[fault], **options).observed()
         report = calcheck.evaluate(rows, replicates=39, resamples=1000, seed=seed)
@@ -384,7 +414,7 @@ def powers(kinds, sets, first, pool):
     print("| kind, way, fault | found | rows of equal information | found among them |\n| --- | ---: | ---: | ---: |")
     for kind, way, fault in product(kinds, OBSERVED, FAULTS):
         share, plain = np.mean(pool(partial(found, kind, way, fault), range(first, first + sets)), axis=0)
-        rows = round(ROWS * information(fault, way))
+        rows = equal_rows(kind, way, fault)
         mark = "" if share >= 0.8 * plain else " !"
         print(f"| {kind}, {way}, {fault} | {share:.3f}{mark} | {rows} | {plain:.3f} |", flush=True)
 
