@@ -108,8 +108,8 @@ def absent_value(value: float) -> Message:
 
 AT_QUANTILES = Message(
     "verdict-basis",
-    "some targets are equal to quantiles or limits of intervals, as for counts: they count on the side that favors the"
-    " model, and the verdict is conservative",
+    "some targets are equal to quantiles or limits of intervals, as for counts, or rounded to them: what this leaves"
+    " open counts in favor of the model, and the verdict is conservative",
 )
 
 

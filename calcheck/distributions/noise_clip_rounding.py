@@ -1,7 +1,7 @@
 """Distributions of targets as they were observed: with noise, clipped, and rounded."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -17,9 +17,10 @@ from calcheck.distributions.count_base import Counts
 from calcheck.distributions.joint import DEPENDENT, JointGaussian, from_covariance, with_marginals
 from calcheck.distributions.mixture import Mixture, Noisy
 from calcheck.distributions.quantiles import Intervals, Quantiles
+from calcheck.distributions.recorded_quantiles import record_limits
 from calcheck.distributions.row_random import Random, RowRandom, Words
 from calcheck.distributions.samples import LazyPredictive, Samples
-from calcheck.distributions.special import NODES, SCORES, columns, panels
+from calcheck.distributions.special import NODES, SCORES, columns, panels, round_to
 from calcheck.errors import DataError
 from calcheck.typing import AnyArray, Indices, Mask, Values
 
@@ -115,8 +116,11 @@ class Observation:
             predictive = add_noise(predictive, self.noise, self.keys)
         if isinstance(predictive, Noisy) and (once or self.step is not None):  # the points of the grid are far out, too
             predictive = replace(predictive, tabulated="no" if once else "all")
-        if self.low is not None or self.high is not None:
-            predictive = clip(predictive, *self._limits(len(predictive)))
+        is_clipped, limits = self.low is not None or self.high is not None, self._limits(len(predictive))
+        if isinstance(predictive, Quantiles | Intervals) and (is_clipped or self.step is not None):
+            step = np.zeros(len(predictive)) if self.step is None else self.step
+            return record_limits(predictive, *limits, step, has_limits=is_clipped)
+        predictive = clip(predictive, *limits) if is_clipped else predictive
         return predictive if self.step is None else round_distributions(predictive, self.step)
 
 
@@ -232,11 +236,6 @@ def _on_grid(values: Values, step: Values | float) -> Mask:
     return np.asarray(np.abs(values / step - np.rint(values / step)) <= ON_GRID)
 
 
-def round_to(values: Values, step: Values) -> Values:
-    """Return the nearest multiples of a step, those above if two are equally near; infinite values stay."""
-    return np.asarray(np.floor(values / step + 0.5) * step + 0.0)
-
-
 def add_noise(predictive: Predictive, noise: Values, keys: Words | None = None) -> Predictive:
     """Return the distributions of targets with normal noise, (n,): exact for normal ones; each draw gets its own."""
     match predictive:
@@ -270,37 +269,18 @@ def _noisy_intervals(intervals: Intervals, noise: Values) -> Intervals:
     return replace(intervals, lower=middle - lower, upper=middle + upper)
 
 
-def _map_values(predictive: Predictive, of: Callable[[Values], Values]) -> Predictive | None:
-    """Return distributions given by draws, quantiles or limits, mapped by a nondecreasing function; None for others."""
-    match predictive:
-        case Samples():
-            return Samples(of(predictive.draws))
-        case Quantiles():
-            return replace(predictive, values=of(predictive.values))
-        case Intervals():
-            point = None if predictive.point is None else of(predictive.point[:, None])[:, 0]
-            return replace(predictive, lower=of(predictive.lower), upper=of(predictive.upper), point=point)
-    return None
-
-
 def clip(predictive: Predictive, low: Values, high: Values) -> Predictive:
     """Return the distributions of targets clipped at limits, (n,) each, which may be infinite."""
-    mapped = _map_values(predictive, lambda values: np.clip(values, low[:, None], high[:, None]))
-    if isinstance(predictive, Intervals) and isinstance(mapped, Intervals):
-        return replace(mapped, is_clipped=(predictive.lower <= low[:, None]) | (predictive.upper >= high[:, None]))
-    if isinstance(predictive, Quantiles) and isinstance(mapped, Quantiles):
-        edges, values = np.concatenate([[0.0], predictive.levels, [1.0]]), predictive.values
-        at_low, inside = np.sum(values <= low[:, None], axis=1), np.sum(values < high[:, None], axis=1)
-        return replace(mapped, inner=edges[np.stack([at_low, inside + 1], axis=1)])
-    if mapped is None:
-        return (ClippedNormal if isinstance(predictive, Gaussian) else Clipped)(predictive, low, high)
-    return mapped
+    if isinstance(predictive, Samples):
+        return Samples(np.clip(predictive.draws, low[:, None], high[:, None]))
+    return (ClippedNormal if isinstance(predictive, Gaussian) else Clipped)(predictive, low, high)
 
 
 def round_distributions(predictive: Predictive, step: Values) -> Predictive:
     """Return the distributions of targets rounded to multiples of a step, (n,)."""
-    mapped = _map_values(predictive, lambda values: round_to(values, step[:, None]))
-    return Rounded(predictive, step) if mapped is None else mapped
+    if isinstance(predictive, Samples):
+        return Samples(round_to(predictive.draws, step[:, None]))
+    return Rounded(predictive, step)
 
 
 def _densities(predictive: Predictive, values: Values) -> Values:

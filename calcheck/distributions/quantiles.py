@@ -12,7 +12,7 @@ from calcheck.core.metric_info import Part
 from calcheck.core.validation import require, require_moderate
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.row_random import Random, RowRandom
-from calcheck.distributions.special import exponential_kernel_mean, exponential_moments, fill, shifted_moments
+from calcheck.distributions.special import exponential_kernel_mean, exponential_moments, fill, ratio, shifted_moments
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.typing import Indices, Mask, Values
@@ -40,11 +40,10 @@ class Quantiles(Predictive):
     """
 
     family: ClassVar[str] = "quantiles"
-    shared = ("levels",)
+    shared: ClassVar[tuple[str, ...]] = ("levels",)
     kernel_error = 1e-10
     levels: Values  # (q,), increasing, in (0, 1), equal for all rows; at least two
     values: Values  # (n, q), quantiles, nondecreasing along each row, in the unit of the targets
-    inner: Values | None = None  # (n, 2), levels at and beyond which quantiles are limits of clipped targets
 
     def __post_init__(self) -> None:
         self.hold_in_double()
@@ -134,10 +133,10 @@ class Quantiles(Predictive):
         last = len(self.levels) - 1
         piece = np.clip(passed - 1, 0, last - 1)
         low, high = (self.values[np.arange(len(y)), piece + side] for side in (0, 1))
-        share = _ratio(y - low, high - low, 0.0)
+        share = ratio(y - low, high - low, 0.0)
         inside = np.minimum(self.levels[piece] + share * np.diff(self.levels)[piece], self.levels[piece + 1])
-        before = below * np.exp(-_ratio(self.values[:, 0] - y, left, np.inf).clip(0))
-        beyond = 1 - above * np.exp(-_ratio(y - self.values[:, -1], right, np.inf).clip(0))
+        before = below * np.exp(-ratio(self.values[:, 0] - y, left, np.inf).clip(0))
+        beyond = 1 - above * np.exp(-ratio(y - self.values[:, -1], right, np.inf).clip(0))
         return np.where(passed == 0, before, np.where(passed > last, beyond, inside))
 
     def crps(self, y: Values) -> Values:
@@ -145,7 +144,7 @@ class Quantiles(Predictive):
         low, high = self.values[:, :-1], self.values[:, 1:]
         at = np.clip(y[:, None], low, high)
         before, beyond = self.levels[:-1], self.levels[1:]
-        middle = before + _ratio(at - low, high - low, 0.0) * (beyond - before)
+        middle = before + ratio(at - low, high - low, 0.0) * (beyond - before)
         score = np.sum(_squares(at - low, before, middle) + _squares(high - at, 1 - middle, 1 - beyond), axis=1)
         return np.asarray(
             score + _tail_crps(self.values[:, 0] - y, below, left) + _tail_crps(y - self.values[:, -1], above, right)
@@ -278,19 +277,13 @@ class Quantiles(Predictive):
                 edges = np.concatenate([low[some, None] + offsets, high[some, None] - offsets[:, ::-1]], axis=1)
                 widths = np.diff(edges, axis=1)[:, :, None]
                 y = (edges[:, :-1, None] + widths * (1 + NODES) / 2).reshape(len(some), -1)
-                share = _ratio(widths, (high - low)[some, None, None], 1.0)  # 1 for an atom
+                share = ratio(widths, (high - low)[some, None, None], 1.0)  # 1 for an atom
                 yield some, y, (share * WEIGHTS / 2).reshape(len(some), -1)
 
     def describe(self) -> list[str]:
         shown = np.unique(np.linspace(0, len(self.levels) - 1, SHOWN).astype(np.intp))
         template = "quantiles " + "; ".join(f"{self.levels[place]:g}: {{}}" for place in shown)
         return [fill(template, row) for row in self.values[:, shown]]
-
-
-def _ratio(part: Values, whole: Values, without: float) -> Values:
-    """Return part / whole, or the value ``without`` where the whole is 0."""
-    full = np.full(np.broadcast_shapes(part.shape, whole.shape), without)
-    return np.asarray(np.divide(part, whole, out=full, where=whole > 0))
 
 
 def _squares(width: Values, start: Values, end: Values) -> Values:
@@ -301,7 +294,7 @@ def _squares(width: Values, start: Values, end: Values) -> Values:
 def _tail_crps(beyond: Values, mass: float, scale: Values) -> Values:
     """Return the contribution of a tail to the CRPS, for targets at a distance beyond the outermost quantile."""
     passed = np.maximum(beyond, 0)
-    return mass**2 * scale / 2 + passed + 2 * mass * scale * np.expm1(-_ratio(passed, scale, 0.0))
+    return mass**2 * scale / 2 + passed + 2 * mass * scale * np.expm1(-ratio(passed, scale, 0.0))
 
 
 def _interval_mean(center: Values, width: Values) -> Values:
@@ -321,7 +314,7 @@ def _sum_kernel_mean(distance: Values, first: Values, second: Values, gamma: np.
     parts = [
         scale * exponential_kernel_mean(distance, scale, np.asarray(gamma)) for scale in (middle + half, middle - half)
     ]
-    return np.where(middle > 0, _ratio(parts[0] - parts[1], 2 * half, 0.0), np.exp(-gamma * distance**2))
+    return np.where(middle > 0, ratio(parts[0] - parts[1], 2 * half, 0.0), np.exp(-gamma * distance**2))
 
 
 def _not_stated(*_: Any, **__: Any) -> NoReturn:
@@ -338,18 +331,16 @@ class Intervals(Predictive):
     """
 
     family: ClassVar[str] = "intervals"
-    shared = ("levels",)
+    shared: ClassVar[tuple[str, ...]] = ("levels",)
     levels: Values  # (k,), different, in (0, 1), equal for all rows
     # lower, upper: (n, k), limits, lower <= upper; they belong to the intervals, and may be infinite
     lower: Values
     upper: Values
     point: Values | None = None  # (n,), point predictions, in the unit of the targets
-    is_clipped: Mask | None = None  # (n, k), whether no target can be beyond one of the limits
 
     def __post_init__(self) -> None:
         for name, values in self._of_rows().items():
-            kind = np.bool_ if name == "is_clipped" else np.float64
-            object.__setattr__(self, name, np.asarray(values, dtype=kind))
+            object.__setattr__(self, name, np.asarray(values, dtype=np.float64))
         object.__setattr__(self, "levels", np.asarray(self.levels, dtype=np.float64))
         inside = (self.levels > 0) & (self.levels < 1)
         if not len(self.levels) or not inside.all() or len(np.unique(self.levels)) < len(self.levels):
@@ -386,6 +377,11 @@ class Intervals(Predictive):
     @property
     def interval_levels(self) -> Values:
         return self.levels
+
+    @property
+    def is_clipped(self) -> Mask | None:
+        """Whether no target can be beyond one of the limits, (n, k); None if targets are not clipped."""
+        return None
 
     def states(self, part: Part) -> bool:
         return part in ("interval", "coverage") or (part == "point" and self.point is not None)
@@ -430,10 +426,11 @@ class Intervals(Predictive):
 
     def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         drawn = rng.for_replicate(numbers.start).random((len(self), len(numbers)))
+        clipped = self.is_clipped
         for uniform in drawn.T:
             inside, is_above = uniform[:, None] <= self.levels, uniform * SIDES % 1 < 1 / 2
-            known = self.levels, self.lower, self.upper, self.point, self.is_clipped
-            yield y, Replicate(*known, inside=inside, is_above=is_above)
+            known = self.levels, self.lower, self.upper, self.point
+            yield y, Replicate(*known, inside=inside, is_above=is_above, clipped=clipped)
 
     def describe(self) -> list[str]:
         template = "; ".join(f"[{{}}, {{}}] at {level:g}" for level in self.levels)
@@ -448,9 +445,14 @@ class Replicate(Intervals):
 
     inside: Mask = field(kw_only=True)  # (n, k), whether the target is inside each interval
     is_above: Mask = field(kw_only=True)  # (n,), whether the target is above the others, else below
+    clipped: Mask | None = field(kw_only=True)  # (n, k), as ``is_clipped``
 
     def __post_init__(self) -> None:
         """Check nothing: the intervals are those of valid rows."""
+
+    @property
+    def is_clipped(self) -> Mask | None:
+        return self.clipped
 
     def central_interval(self, level: float) -> tuple[Values, Values]:
         """Return an interval that contains every number where the target is inside, and none elsewhere, (n,) each."""

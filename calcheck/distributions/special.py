@@ -54,6 +54,17 @@ def normal_quantile(p: Values | float) -> Values:
     return np.asarray(sc.ndtri(p))
 
 
+def ratio(part: Values, whole: Values, without: float) -> Values:
+    """Return part / whole, or the value ``without`` where the whole is 0."""
+    full = np.full(np.broadcast_shapes(part.shape, whole.shape), without)
+    return np.asarray(np.divide(part, whole, out=full, where=whole > 0))
+
+
+def round_to(values: Values, step: Values) -> Values:
+    """Return the nearest multiples of a step, those above if two are equally near; infinite values stay."""
+    return np.asarray(np.floor(values / step + 0.5) * step + 0.0)
+
+
 def deviance_term(k: Values, mean: Values) -> Values:
     """Return k log(k / mean) - k + mean, the large-deviation rate of a Poisson distribution, without cancellation."""
     return mean * log_ratio_excess((k - mean) / mean)

@@ -43,7 +43,9 @@ class Coverage(LevelOption, MeanMetric):
     A mean over rows; unbiased. For files of quantiles or intervals, a right model only states that the probability
     strictly inside is at most p, and that inside at least p. Where targets are equal to limits, as for counts, p is
     therefore compared with the nearest share between these two, and the verdict is conservative; ``strictly_inside`` in
-    ``details`` is the first of them. Time O(n), with two quantiles per level.
+    ``details`` is the first of them. A target that is rounded to a limit counts by the part of its step inside, if log
+    densities change by at most 3 between quantiles whose normal scores differ by 1, and by 4 beside limits of
+    intervals. If targets are clipped, limits beyond do not count. Time O(n), with two quantiles per level.
 
     References
     ----------
@@ -84,6 +86,8 @@ class Coverage(LevelOption, MeanMetric):
         shares: CoverageDetails = {"below": below, "above": above, "at_other_levels": others}
         details = {**shares, **at_limits}
         ambiguity = self._ambiguity(rows, level)
+        if "excess" in found:  # ties of clipped and rounded targets
+            ambiguity = float((found["covered"] - found["strictly_inside"]).mean())
         if ambiguity > coverage.MAX_OPEN:
             text = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
             warnings.append(Message("no-reference", text))
@@ -136,6 +140,7 @@ class Coverage(LevelOption, MeanMetric):
         if found.reference is None or covered.min() < covered.max():
             return found
         expected = found.columns["expected"]  # All targets are inside, or all outside: the bootstrap is constant
+        expected = expected + covered * found.columns.get("excess", 0.0)
         chance = float(np.prod(expected if covered[0] else 1 - expected))
         one_sided = 1.0 if covered[0] else chance
         p_value = one_sided if self.at_least else min(1.0, 2 * chance)
@@ -175,7 +180,7 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
     -----
     Biased upwards by noise in each bin, and more so under resampling; the percentile interval is not used for the
     verdict. The null distribution draws whether each target is inside, which needs no distribution between the limits.
-    Where targets are equal to limits, as for counts, the verdict is conservative.
+    Where targets are equal to limits, as for counts, the verdict is conservative; see coverage for rounded ones.
     Intervals that are all of equal width have no such bins: name a column (``by``). Time O(n log n).
     Differences from the papers, which report the smallest coverage over bins: both directions count by default, and
     bins have equal counts.

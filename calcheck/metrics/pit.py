@@ -412,7 +412,7 @@ class Ece(RowMetric):
     O(n) for continuous distributions, O(n q) for others. For files of quantiles, the value depends only on the counts
     between quantiles, multinomial if the model is right, whatever lies between them. It is 0 only if every count is as
     expected, so it judges all of them together. Targets equal to quantiles make the test conservative, except at limits
-    of ``--clip``.
+    of ``--clip``; those rounded to quantiles, little: see coverage.
 
     References
     ----------

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 LEVELS = (0.5, 0.9, 0.99)  # Levels at which the factors show the shape of the distributions
 STEP, STEPS = 1.1, 16  # Ratio of neighboring factors of the grid for sums, and their number on each side of 1
 UP_TO = "up to "  # Beginning of the names of the shares of rows up to them
+UNCLIPPED = "unclipped"  # Name of the column of rows whose stated limits are not clipped
+ALL_CLIPPED = "targets beyond intervals show the factor, and all intervals have a limit at --clip"
 MEMBER = "member "  # Beginning of the names of columns in which a draw plays the target
 
 
@@ -62,9 +64,10 @@ class WidthFactor(LevelOption, OrderedMetric):
     default, 90 % of intervals contain the factor, and it agrees with a test of equivalence. The limits are order
     statistics, exact for independent rows of any distribution, and cautious if rows differ. Weights, clusters and
     series change the number of rows to that whose share varies as much. Targets that are equal to stated limits count
-    on the side that favors the model. For files of quantiles and of intervals, the p-value is that of the number of
-    targets inside. Draws resolve levels up to (m - 1) / (m + 1) in a row; at higher ones, it is the factor of z-scores
-    over all rows. Factors above m / 2 are too small, and have no upper limit. Time O(n log n); replicates O(n).
+    on the side that favors the model; rows whose stated limits are clipped do not count. For files of quantiles and of
+    intervals, the p-value is that of the number of targets inside. Draws resolve levels up to (m - 1) / (m + 1) in a
+    row; at higher ones, it is the factor of z-scores over all rows. Factors above m / 2 are too small, and have no
+    upper limit. Time O(n log n); replicates O(n).
 
     References
     ----------
@@ -101,7 +104,7 @@ class WidthFactor(LevelOption, OrderedMetric):
             return self.compute(rows)
         order = coverage.width_order(rows, self.level_of(rows.predictive), fit.uniform)
         found = self._results(self._sort_keys(rows, fit.uniform), order)
-        if run.dependence.is_stated:
+        if run.dependence.is_stated or not np.any(found.columns.get(UNCLIPPED, 1.0)):
             return found
         return replace(found, details=self._details(rows, found, fit, 1 - run.confidence))
 
@@ -113,7 +116,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         level, predictive = self.level_of(rows.predictive), rows.distributions()
         keys = {"ratio": coverage.width_ratios(rows, level, uniform)}
         if coverage.states_limits(predictive):
-            keys |= coverage.inside(rows, level)
+            keys |= coverage.inside(rows, level) | _unclipped(rows, level)
         if members := self._members(rows):
             keys |= members | {"draws": np.full(len(rows), float(predictive.n_draws or 0))}
         return keys
@@ -145,7 +148,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         at_limits = bool(inside) and bool((own["strictly_inside"] < own["covered"]).any())
         return RowResults(
             own,
-            {**{name: groups.MeanTerm(groups=each) for name, each in ties.items()}, **inside},
+            {**{name: groups.MeanTerm(own.get(UNCLIPPED), each) for name, each in ties.items()}, **inside},
             fixed=fixed,
             reference=1.0,
             warnings=(AT_QUANTILES,) if at_limits else (),
@@ -183,11 +186,10 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _quantile(self, means: Means, name: str) -> Values:
         """Return the quantile of ratios, (...), given the shares of rows with each of the different ones, (..., k)."""
-        values = means[f"{name} values"]
-        below = np.count_nonzero(
-            np.cumsum(means[name], axis=-1) < self.level_of(None) * (1 - coverage.ROUNDING), axis=-1
-        )
-        return np.asarray(values[np.minimum(below, len(values) - 1)])
+        values, shares = means[f"{name} values"], np.cumsum(means[name], axis=-1)
+        level = self.level_of(None) * means.get(UNCLIPPED, np.ones(()))
+        below = np.count_nonzero(shares < level[..., None] * (1 - coverage.ROUNDING), axis=-1)
+        return np.where(level > 0, values[np.minimum(below, len(values) - 1)], np.nan)
 
     def null_statistic(self, means: Means) -> Values:
         """Return the factor by the share of targets inside, if only that is stated; else the value."""
@@ -216,7 +218,11 @@ class WidthFactor(LevelOption, OrderedMetric):
         if members:
             found |= {f"{MEMBER}{UP_TO}{place}": each for place, each in enumerate(np.mean(members, axis=0).T)}
             found["draws"] = np.full(len(rows), float(predictive.n_draws or 0))
-        return found | (coverage.inside(rows, level) if coverage.states_limits(predictive) else {})
+        if not coverage.states_limits(predictive):
+            return found
+        unclipped = _unclipped(rows, level)
+        found = {name: each * unclipped.get(UNCLIPPED, 1.0) for name, each in found.items()}
+        return found | coverage.inside(rows, level) | unclipped
 
     @staticmethod
     def _grid() -> Values:
@@ -227,8 +233,11 @@ class WidthFactor(LevelOption, OrderedMetric):
 
         A limit beyond the grid is 0 or infinite.
         """
-        low, high = bootstrap.binomial_shares(rows, self.level_of(None), tail)
-        first, last = (float(means[f"{UP_TO}{place}"]) for place in (0, 2 * STEPS))
+        unclipped = float(means.get(UNCLIPPED, 1.0))
+        if not unclipped:
+            return 0.0, math.inf
+        low, high = bootstrap.binomial_shares(rows * unclipped, self.level_of(None), tail)
+        first, last = (float(means[f"{UP_TO}{place}"]) / unclipped for place in (0, 2 * STEPS))
         least = float(self._on_grid(means, low)) if low > first else 0.0
         return least, float(self._on_grid(means, high)) if high < last else math.inf
 
@@ -245,6 +254,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         """Return where shares on the grid reach a level, by interpolation of logarithms."""
         grid = np.log(self._grid())
         shares = np.stack([means[f"{names}{place}"] for place in range(len(grid))], axis=-1)
+        shares = shares / means.get(UNCLIPPED, np.ones(()))[..., None]
         after = np.clip(np.count_nonzero(shares < level, axis=-1), 1, len(grid) - 1)
         low, high = (np.take_along_axis(shares, (after - side)[..., None], axis=-1)[..., 0] for side in (1, 0))
         part = np.clip(np.divide(level - low, high - low, out=np.ones_like(low), where=high > low), 0, 1)
@@ -258,6 +268,8 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by order statistics, and the test of the number of targets inside."""
+        if not np.any(rows.columns.get(UNCLIPPED, 1.0)):
+            return IntervalInference(warnings=(Message.of_absence("no-interval", ALL_CLIPPED),))
         own = replace(rows, fixed=_plain(rows.fixed))
         return with_verdict(self._limits(own, 1 - run.confidence, clusters), run.confidence)
 
@@ -293,7 +305,11 @@ class WidthFactor(LevelOption, OrderedMetric):
             return order
         for name in members:
             apart -= own_order(name)[1] / len(members)
-        return replace(order, rows=bootstrap.effective_rows(apart, weights, level, clusters))
+        found = bootstrap.effective_rows(apart, weights, level, clusters)
+        if weights is not None and UNCLIPPED in rows.columns:
+            count = groups.effective_count(weights)
+            found = count if clusters is None else min(found, count)
+        return replace(order, rows=found)
 
     def _details(self, rows: Predictions, found: RowResults, fit: Standard, tail: float) -> WidthFactorDetails:
         """Return the factors at the levels that show the shape, and that of split conformal prediction."""
@@ -306,9 +322,11 @@ class WidthFactor(LevelOption, OrderedMetric):
         for other in sorted(levels):
             unit, fixed = coverage.level_unit(predictive, other), found.fixed
             if base is None or unit is None:
-                order = bootstrap.WeightedOrder.from_ties(
-                    coverage.width_order(rows, other, fit.uniform), None, own.rows
-                )
+                weights, ties = coverage.unclipped(rows, other), coverage.width_order(rows, other, fit.uniform)
+                if weights is not None and not weights.any():
+                    continue
+                count = own.rows if weights is None else float(weights.sum())
+                order = bootstrap.WeightedOrder.from_ties(ties, weights, count)
             else:
                 order = replace(own, distinct=base / unit * own.distinct)
             if members and base is not None and unit is not None:
@@ -316,8 +334,9 @@ class WidthFactor(LevelOption, OrderedMetric):
             factors.append(_at_level(order, other, tail, fixed))
         details: WidthFactorDetails = {"factors": factors}
         if predictive.n_draws is None and fit.uniform is None:
-            rank = math.ceil((len(rows) + 1) * level * (1 - coverage.ROUNDING))
-            details["conformal_factor"] = own.value(rank / len(rows)) if rank <= len(rows) else None
+            count = float(found.columns.get(UNCLIPPED, np.ones(len(rows))).sum())
+            rank = math.ceil((count + 1) * level * (1 - coverage.ROUNDING))
+            details["conformal_factor"] = own.value(rank / count) if rank <= count else None
         return details
 
 
@@ -332,6 +351,12 @@ def _at_level(order: WeightedOrder, level: float, tail: float, fixed: Any) -> Fa
 def _factor(ratio: Values, fixed: Any) -> Values:
     """Return the factor of a ratio: the ratio itself, but for draws."""
     return coverage.factor_of_draws(ratio, fixed["expected"], fixed["draws"]) if "expected" in fixed else ratio
+
+
+def _unclipped(rows: Predictions, level: float) -> dict[str, Values]:
+    """Return in which rows no stated limit is clipped, (n,), by its name, if some are."""
+    found = coverage.unclipped(rows, level)
+    return {} if found is None else {UNCLIPPED: found}
 
 
 def _members_of(terms: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ from calcheck.core import sc
 from calcheck.dependence import clusters as row_clusters
 from calcheck.embeddings import local_error
 from calcheck.embeddings.local_error import LeaveOneOut, cluster_folds
+from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.bootstrap import WeightedOrder, binomial_shares, effective_rows
 from calcheck.new_inputs.weights import DensityRatio, Reweighting, Weights, local_regression, with_regularizer
@@ -263,17 +264,28 @@ class Factor:
     order: Order  # Ratios of the targets
     roles: tuple[Order, ...]  # Those of draws that play the target
     draws: int | None  # Number of draws per row
+    unclipped: Values | None  # (n,), rows that count, 0 or 1: those whose stated limits are not clipped
 
     @classmethod
     def from_rows(cls, rows: Predictions, level: float) -> "Factor":
         """Return the factor at a level."""
+        unclipped = coverage.unclipped(rows, level)
+        if unclipped is not None and not unclipped.any():
+            raise DataError("no factor is seen where all intervals have a limit at --clip")
         order = Order.from_values(coverage.width_ratios(rows, level, coverage.uniforms(rows)))
         draws = rows.distributions().n_draws
         roles = () if draws is None else tuple(map(Order.from_values, coverage.role_ratios(rows, level)))
-        return cls(level, order, roles, draws)
+        return cls(level, order, roles, draws, unclipped)
+
+    def _of_counted(self, weights: Values) -> Values:
+        """Return the weights of the rows that count, with the same sum."""
+        if self.unclipped is None:
+            return weights
+        return np.asarray(weights * self.unclipped * (weights.sum() / (weights @ self.unclipped)))
 
     def value(self, weights: Values, share: float | None = None) -> float:
         """Return the factor of weighted rows, (n,), or where the share of the targets is another one."""
+        weights = self._of_counted(weights)
         ratio = self.order.quantile(weights, self.level if share is None else share)
         if self.draws is None:
             return ratio
@@ -289,7 +301,10 @@ class Factor:
 
         The share of targets inside intervals that are wider by the factor varies as the weighted mean of that.
         """
-        found = (self.ratios <= self.order.quantile(weights, self.level)) - self.level
+        counted = self._of_counted(weights)
+        found = (self.ratios <= self.order.quantile(counted, self.level)) - self.level
+        if self.unclipped is not None:
+            found = found * self.unclipped * (weights.sum() / (weights @ self.unclipped))
         members = [(each.in_rows() <= each.quantile(weights, self.level)) - self.level for each in self.roles]
         return np.asarray(found - np.mean(members, axis=0) if members else found)
 
@@ -298,7 +313,7 @@ class Factor:
 
         For draws, it is the level plus the difference from the share of draws in their place up to the same number.
         """
-        limit = self._expected(weights)
+        weights, limit = self._of_counted(weights), self._expected(weights)
         strict, closed = (float(weights @ each) for each in (self.ratios < limit, self.ratios <= limit))
         if self.roles:
             members = float(np.mean([weights @ (each.in_rows() <= limit) for each in self.roles]))
@@ -312,10 +327,10 @@ class Factor:
 
     def of_equal_rows(self, tail: float, clusters: row_clusters.Clusters | None = None) -> Estimate:
         """Return the factor of the rows themselves, with limits by order statistics."""
-        n = len(self.ratios)
-        equal = np.full(n, 1 / n)
+        n = len(self.ratios) if self.unclipped is None else int(self.unclipped.sum())
+        equal = np.full(len(self.ratios), 1 / len(self.ratios))
         rows = float(n) if clusters is None else effective_rows(self.excess(equal), None, self.level, clusters)
-        order = WeightedOrder.from_ties(TieGroups(self.ratios), None, rows)
+        order = WeightedOrder.from_ties(TieGroups(self.ratios), self.unclipped, rows)
         low, high, _ = order.limits(self.level, tail)
         if self.draws is not None:
             ends = np.array([low, high])
@@ -330,7 +345,7 @@ class Factor:
     def outputs(self, weights: Values) -> Values:
         """Return whether targets are inside intervals near the weighted quantile, for three shares, (n, 3)."""
         shares = (self.level - (1 - self.level), self.level, (1 + self.level) / 2)
-        limits = [self.order.quantile(weights, share) for share in shares]
+        limits = [self.order.quantile(self._of_counted(weights), share) for share in shares]
         return np.asarray(self.ratios[:, None] <= np.array(limits), dtype=np.float64)
 
 

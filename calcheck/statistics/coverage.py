@@ -10,6 +10,8 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
+from calcheck.distributions.quantiles import Intervals
+from calcheck.distributions.recorded_quantiles import RecordedIntervals, RecordedQuantiles
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import LazyPredictive, Samples
 from calcheck.errors import DataError
@@ -24,12 +26,32 @@ LEVELS = np.arange(1, 50) / 50  # Levels of coverage curves
 MAX_OPEN = 1e-3  # Maximum share of targets at limits of intervals for which a level is exact
 
 
+@cached
 def inside(rows: Predictions, level: float) -> dict[str, Values]:
-    """Return whether targets are inside intervals, (n,), and strictly for stated limits: P(l < Y < u) <= p."""
+    """Return whether targets are inside intervals, (n,), and strictly for stated limits: P(l < Y < u) <= p.
+
+    If targets are clipped, the excess is by how much that raises the share inside, or may raise it.
+    """
+    predictive = rows.distributions()
+    if isinstance(predictive, RecordedQuantiles | RecordedIntervals):
+        shares = predictive.shares_inside(targets(rows), level)
+        if shares is not None:
+            return dict(zip(("strictly_inside", "covered", "excess"), shares, strict=True))
     found = {"covered": covered(rows, level)}
-    if states_limits(rows.distributions()):
+    if states_limits(predictive):
         found["strictly_inside"] = covered(rows, level, strictly=True)
+    if isinstance(predictive, Intervals) and predictive.is_clipped is not None:  # of a replicate
+        clipped = predictive.is_clipped[:, predictive.place(level)]
+        found["excess"] = np.where(clipped, found["covered"] - level, 0.0)
     return found
+
+
+def unclipped(rows: Predictions, level: float) -> Values | None:
+    """Return in which rows no stated limit is clipped, (n,), 0 or 1; None if targets have no limits."""
+    predictive = rows.distributions()
+    if not isinstance(predictive, RecordedQuantiles | RecordedIntervals) or not predictive.has_limits:
+        return None
+    return predictive.unclipped(level).astype(np.float64)
 
 
 def shares_at_limits(found: Mapping[str, Values]) -> AtLimits:
@@ -39,9 +61,15 @@ def shares_at_limits(found: Mapping[str, Values]) -> AtLimits:
 
 
 def nearest_share(shares: Mapping[str, Values], expected: Values) -> Values:
-    """Return the number nearest to the expected share between those strictly inside and inside, from their means."""
+    """Return the number nearest to the expected share between those strictly inside and inside, from their means.
+
+    Rows that are clipped count by what is expected of them, but for intervals with more targets outside than stated.
+    """
     closed = shares["covered"]
-    return np.asarray(np.clip(expected, shares["strictly_inside"], closed)) if "strictly_inside" in shares else closed
+    if "strictly_inside" not in shares:
+        return closed
+    excess = shares.get("excess", np.zeros(()))
+    return np.asarray(np.clip(expected, shares["strictly_inside"] - excess, closed - excess) + np.minimum(excess, 0))
 
 
 def states_limits(predictive: Predictive) -> bool:
@@ -61,7 +89,7 @@ def _outcomes(rows: Predictions, level: float) -> Predictions:
     """Return a batch with the outcomes as targets; those of targets at limits, as for counts, are open."""
     from calcheck.distributions.count_families import Bernoulli, OpenBernoulli
 
-    closed, strict = inside(rows, level).values()
+    closed, strict = covered(rows, level), covered(rows, level, strictly=True)
     family = OpenBernoulli if (strict < closed).mean() > MAX_OPEN else Bernoulli
     return rows.with_targets(closed, family(np.array(interval_mass(rows.distributions(), level))))
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from calcheck.core import sc
 from calcheck.core.cache import cached
-from calcheck.distributions.quantiles import Intervals, Quantiles
+from calcheck.distributions.quantiles import Intervals
+from calcheck.distributions.recorded_quantiles import RecordedQuantiles
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.reports.conclusion import Direction
@@ -76,18 +77,29 @@ class StatedScores(NamedTuple):
 def stated_normal_scores(rows: Predictions) -> StatedScores:
     """Return the mean normal score between the levels beside each target; the bias is its mean over that of the unit.
 
-    Intervals of which a limit is clipped have none, as no target can be beyond it.
+    Limits that are clipped do not count, as no target can be beyond them; of intervals, the other one does not either.
     """
-    levels = rows.distributions().quantile_levels
-    levels, left, right = _between_limits(rows) if levels is None else (levels, *pit(rows))
+    known = rows.distributions()
+    levels, left, right = (
+        _between_limits(rows) if known.quantile_levels is None else (known.quantile_levels, *pit(rows))
+    )
     left, right = _stated_limits(left, right, levels)
     scores, mean_square = _scores_between(levels)
-    known, unit = rows.distributions(), None
+    clipped, unit = None, None
     if isinstance(known, Intervals) and known.is_clipped is not None:
-        clipped = known.is_clipped[:, np.argsort(known.levels)]
-        left, right, squares = _without_clipped(left, right, levels, clipped)
+        outer = len(known.levels) - _leading(~known.is_clipped[:, np.argsort(known.levels)])
+        clipped = outer, outer
+    elif isinstance(known, RecordedQuantiles) and known.has_limits:
+        clipped = known.at_low.sum(axis=1), known.at_high.sum(axis=1)
+    if clipped is not None:
+        left, right, squares = _without_clipped(left, right, levels, *clipped)
         unit = squares / mean_square
     return StatedScores(_mean_scores(left, right) / mean_square, float(np.abs(scores).max()) / mean_square, unit)
+
+
+def _leading(is_so: Mask) -> Indices:
+    """Return how many of the first columns are true in each row, (n,)."""
+    return np.asarray(np.sum(np.cumprod(is_so, axis=1), axis=1))
 
 
 def _scores_between(levels: Values) -> tuple[Values, float]:
@@ -97,16 +109,20 @@ def _scores_between(levels: Values) -> tuple[Values, float]:
     return scores, float(np.sum(scores**2 * np.diff(edges)))
 
 
-def _without_clipped(left: Values, right: Values, levels: Values, clipped: Mask) -> tuple[Values, Values, Values]:
-    """Return limits of the PIT by those intervals that are not clipped, and the mean squares of scores, (n,) each."""
-    inner = np.sum(np.cumprod(~clipped, axis=1), axis=1)  # number of these from the inner ones on, (n,)
-    lower, upper = np.split(levels, 2)
-    low, high = (np.append(1.0, each)[inner] for each in (lower[::-1], upper))
+def _without_clipped(
+    left: Values, right: Values, levels: Values, below: Indices, above: Indices
+) -> tuple[Values, Values, Values]:
+    """Return limits of the PIT without the first and last levels of each row, and the mean squares of scores, (n,)."""
+    most = len(levels) - 1
+    is_none = below + above > most
+    low, high = (np.where(is_none, 1.0, levels[np.clip(at, 0, most)]) for at in (below, most - above))
     is_below, is_above = right <= low, left >= high
-    kept = (np.concatenate([lower[-count:], upper[:count]]) for count in range(1, len(lower) + 1))
-    squares = np.array([0.0, *(_scores_between(each)[1] for each in kept)])
+    pairs, place = np.unique(below * len(levels) + np.where(is_none, 0, above), return_inverse=True)
+    kept = (levels[pair // len(levels) : len(levels) - pair % len(levels)] for pair in pairs.tolist())
+    squares = np.array([_scores_between(each)[1] if len(each) else 0.0 for each in kept])
+    squares = np.where(is_none, 0.0, squares[place])
     left = np.where(is_below, 0.0, np.where(is_above, high, left))
-    return left, np.where(is_below, low, np.where(is_above, 1.0, right)), squares[inner]
+    return left, np.where(is_below, low, np.where(is_above, 1.0, right)), squares
 
 
 def _between_limits(rows: Predictions) -> tuple[Values, Values, Values]:
@@ -186,20 +202,16 @@ def shares_at_quantiles(rows: Predictions, levels: Values) -> Groups:
     rows whose quantile is a limit have the share p, as the limit is not the quantile. These rows state P(Y < limit) <=
     p for an upper limit, and P(Y <= limit) >= p for a lower one: the last groups, (2 q,), are their differences from p.
     """
-    (left, right), predictive, count = pit(rows), rows.distributions(), len(levels)
+    predictive, count = rows.distributions(), len(levels)
+    if isinstance(predictive, RecordedQuantiles):
+        parts = predictive.shares_below(targets(rows), levels)
+        return Groups(None, len(rows), np.concatenate(parts, axis=1))
+    left, right = pit(rows)
     places = [digitize(left, levels), digitize(right, levels, equal=True)]
-    inner = predictive.inner if isinstance(predictive, Quantiles) else None
-    if inner is not None:
-        places += [digitize(inner[:, 0] + TIED, levels), digitize(inner[:, 1] - TIED, levels)]
     size = [count + 1] * len(places)
     found, label = np.unique(np.ravel_multi_index(places, size), return_inverse=True)
-    up_to, below, *ends = (place[:, None] <= np.arange(count) for place in np.unravel_index(found, size))
-    parts = [below, up_to]
-    if inner is not None:
-        at_low, at_high = ~ends[0], ends[1]
-        parts = [np.where(at_low | at_high, levels, each) for each in parts]
-        parts += [np.where(at_high, below - levels, 0), np.where(at_low, up_to - levels, 0)]
-    return Groups(label, len(found), np.concatenate(parts, axis=1).astype(np.float64))
+    up_to, below = (place[:, None] <= np.arange(count) for place in np.unravel_index(found, size))
+    return Groups(label, len(found), np.concatenate([below, up_to], axis=1).astype(np.float64))
 
 
 def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:

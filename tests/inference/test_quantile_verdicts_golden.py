@@ -10,7 +10,7 @@ from scipy import stats
 
 from calcheck.distributions import Quantiles
 from calcheck.distributions.continuous import StudentT
-from calcheck.distributions.noise_clip_rounding import Observation, round_distributions
+from calcheck.distributions.noise_clip_rounding import Observation
 from calcheck.distributions.quantiles import Intervals
 from calcheck.errors import AT_QUANTILES
 from calcheck.evaluation import Answer, evaluate
@@ -370,39 +370,74 @@ def test_targets_inside_limits_that_all_quantiles_are_beyond_count():
     assert [point["observed"] for point in above.details["curve"]] == pytest.approx([0.2, 0.2])
 
 
-def clipped_normal(seed, bias, n=300):
-    """Return quantiles of normal distributions, and their targets plus a bias, of which two fifths are clipped."""
+def observed_normal(seed, *, bias=0.0, factor=1.0, as_intervals=False, high=0.8, step=0.0, n=300):
+    """Return quantiles or intervals of normal distributions, and their targets with a bias, clipped and rounded."""
     rng, levels = np.random.default_rng(seed), np.array([0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95])
     mean, std = 3 * rng.normal(size=n), 1.5 * np.exp(0.3 * rng.normal(size=n))
-    y = np.minimum(mean + std * (rng.normal(size=n) + bias), 0.8)
-    limits = Observation(high=np.full(n, 0.8))
-    quantiles = Quantiles(levels, mean[:, None] + std[:, None] * stats.norm.ppf(levels))
-    return Predictions(y=y, predictive=limits.distributions(quantiles))
+    y = mean + std * (rng.normal(size=n) + bias)
+    values = mean[:, None] + factor * std[:, None] * stats.norm.ppf(levels)
+    stated = Intervals(np.array([0.9]), values[:, :1], values[:, -1:]) if as_intervals else Quantiles(levels, values)
+    limits = Observation(high=np.full(n, high), step=np.full(n, step) if step else None)
+    y = np.minimum(y, high)
+    recorded = np.floor(y / step + 0.5) * step + 0.0 if step else y
+    return Predictions(y=recorded, predictive=limits.distributions(stated))
 
 
-def fails_of_clipped(bias, number):
-    """Return in how many sets ece fails."""
-    made = (InMemory(clipped_normal(seed, bias)) for seed in range(number))
-    return sum(evaluate(each, [METRICS["ece"]()], run=FAST).results[0].verdict == "fail" for each in made)
+def failing(name, number, **how):
+    """Return in how many sets a metric fails."""
+    made = (InMemory(observed_normal(seed, **how)) for seed in range(number))
+    return sum(evaluate(each, [METRICS[name]()], run=FAST).results[0].verdict == "fail" for each in made)
 
 
 @pytest.mark.parametrize("bias", [0.3, -0.3])
 def test_a_bias_is_found_in_rows_that_clips_leave(bias):
     """None of 20 sets failed while targets at the limit could be on any side of its quantiles."""
-    assert fails_of_clipped(bias, 8) >= 6
+    assert failing("ece", 8, bias=bias) >= 6
 
 
-def test_batches_and_rounding_keep_which_quantiles_are_clipped():
-    rows, metric = clipped_normal(0, 0.3), METRICS["ece"]()
+@pytest.mark.parametrize("as_intervals", [False, True])
+def test_narrow_intervals_are_found_in_targets_rounded_to_half_a_standard_deviation(as_intervals):
+    """Less than half of the sets failed while targets equal to rounded limits could be on any side of them."""
+    assert failing("coverage", 8, high=np.inf, step=0.75, factor=0.75, as_intervals=as_intervals) >= 7
+
+
+def test_a_bias_is_found_in_targets_rounded_to_half_a_standard_deviation():
+    """Less than half of the sets failed, as before."""
+    assert failing("ece", 8, high=np.inf, step=0.75, bias=0.3) >= 7
+
+
+def test_coverage_is_judged_by_the_limits_that_are_not_clipped():
+    """As 43 % of the upper limits are, 300 rows are as those of a smaller file; before, 50 of 60 sets passed."""
+    assert failing("coverage", 8, factor=0.75) >= 7
+
+
+@pytest.mark.parametrize(("y", "verdict"), [(-1.0, "fail"), (0.5, "pass"), (1.0, "pass")])
+def test_targets_outside_of_intervals_count_even_if_all_upper_limits_are_clipped(y, verdict):
+    """All of 60 targets are below their intervals, or none is, which is at most expected."""
+    intervals = Intervals(np.array([0.9]), np.zeros((60, 1)), np.full((60, 1), 2.0))
+    predictive = Observation(high=np.ones(60)).distributions(intervals)
+    rows = Predictions(y=np.full(60, y), predictive=predictive)
+    (found,) = evaluate(InMemory(rows), [METRICS["coverage"]()], run=FAST).results
+    assert found.verdict == verdict
+    assert "no-reference" not in {each.code for each in found.warnings}
+
+
+@pytest.mark.parametrize("name", ["ece", "coverage", "stratified-coverage"])
+@pytest.mark.parametrize("step", [0.0, 0.5])
+def test_batches_of_clipped_and_rounded_targets_give_the_same(name, step):
+    rows, metric = observed_normal(0, bias=0.3, step=step, high=0.75), METRICS[name]()
     (whole,) = evaluate(InMemory(rows), [metric], run=FAST).results
     state = accumulate(Batches(rows), [metric], FAST)
     (streamed,) = report_from_state(state, FAST).results
-    assert (streamed.value, streamed.verdict) == (pytest.approx(whole.value, rel=1e-9), "fail")
-    assert AT_QUANTILES not in streamed.warnings
-    rounded = round_distributions(rows.predictive, np.full(len(rows), 0.5))
-    assert_allclose(rounded.inner, rows.predictive.inner)
+    assert streamed.value == pytest.approx(whole.value, rel=1e-9)
+    assert streamed.verdict == whole.verdict
+    assert (AT_QUANTILES in streamed.warnings) == (AT_QUANTILES in whole.warnings) == (step > 0)
 
 
 @pytest.mark.slow
-def test_right_quantiles_of_clipped_targets_fail_at_the_level_of_the_test():
-    assert fails_of_clipped(0.0, sets(100)) <= band(sets(100), 0.05, 0.001)[1]
+@pytest.mark.parametrize("as_intervals", [False, True])
+@pytest.mark.parametrize("step", [0.0, 0.75])
+def test_right_models_of_clipped_and_rounded_targets_fail_at_the_level_of_the_test(step, as_intervals):
+    for name in ("coverage",) if as_intervals else ("ece", "coverage"):
+        found = failing(name, sets(100), high=0.75, step=step, as_intervals=as_intervals)
+        assert found <= band(sets(100), 0.05, 0.001)[1], name

@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import binomtest, norm, poisson, t
 
-from calcheck.distributions import Gaussian, Intervals
+import calcheck
+from calcheck.distributions import Gaussian, Intervals, Quantiles
 from calcheck.distributions.noise_clip_rounding import Observation
 from calcheck.errors import AT_QUANTILES, DataError
 from calcheck.evaluation import Answer, evaluate
@@ -18,6 +19,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics._weights import weighted
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Cut
+from calcheck.statistics import coverage
 from calcheck.streaming.state import accumulate, report_from_state
 from calcheck.studies.slices.groups import by_groups
 from tests.benchmarks.models import RIGHT, rows_of
@@ -342,6 +344,75 @@ def test_limits_that_are_clipped_state_no_bias():
     inner = 0.317777 / 0.25
     columns = bias.compute(clipped(rows, [1.5, 1.5, 1.5])).columns
     assert_allclose(columns["z"] / columns["unit"], np.array([1, 0, -1]) / (0.5 * inner), rtol=1e-5)
+
+
+def test_quantiles_that_are_clipped_state_no_bias():
+    """Of the levels 0.25 and 0.75, the second is clipped in the first two rows, and both are in the third.
+
+    Mean scores of three pieces are -1.27111, 0 and 1.27111, with the mean square 0.80785; of two, -1.27111 and 0.42370,
+    with 0.53857, which is two thirds of it.
+    """
+    stated = Quantiles(np.array([0.25, 0.75]), np.array([[-1.0, 1], [-1, 1], [0.5, 2], [-9, -8]]))
+    rows = clipped(Predictions(y=np.array([-2.0, 5, 5, -8.5]), predictive=stated), np.full(4, 0.5))
+    columns = METRICS["standardized-bias"]().compute(rows).columns
+    assert_allclose(columns["z"] * 0.80785, [-1.27111, 0.42370, 0, 0], atol=2e-5)
+    assert_allclose(columns["unit"], [2 / 3, 2 / 3, 0, 1], atol=1e-5)
+
+
+@pytest.mark.parametrize(("as_quantiles", "below", "nearest"), [(True, 1, 0.65), (False, 2, 0.6), (False, 0, 0.7)])
+def test_coverage_is_judged_by_limits_that_are_not_clipped(as_quantiles, below, nearest):
+    """Three of five targets are inside intervals at 0.8; of five more, whose upper limit is clipped, some are below.
+
+    A quantile at 0.1 states that 0.5 of the five are below on average: if one is, 4 of 4.5 are inside, and 4 are
+    expected, so they count as 3.5. Intervals state that at least 4 are inside, and count as 4 unless fewer are.
+    """
+    ends = [np.full((10, 1), side * 2.0) for side in (-1, 1)]
+    stated = Quantiles(np.array([0.1, 0.9]), np.hstack(ends)) if as_quantiles else Intervals(np.array([0.8]), *ends)
+    y = np.array([0.0, 0, 0, 3, -3, *[-3] * below, *[1] * (5 - below)])
+    shares = coverage.inside(clipped(Predictions(y=y, predictive=stated), np.repeat([9, 1], 5)), 0.8)
+    means = {name: np.asarray(each.mean()) for name, each in shares.items()}
+    assert means["covered"] == pytest.approx((8 - below) / 10)
+    assert coverage.nearest_share(means, np.asarray(0.8)) == pytest.approx(nearest)
+
+
+@pytest.mark.parametrize("as_quantiles", [True, False])
+def test_rows_whose_limits_are_clipped_show_no_factor(as_quantiles):
+    """Ratios 0.5, 1.5 and 2.5 of three rows, and three targets at the limit of the others: the second of three."""
+    limits = np.array([2.0, 2, 2, 9, 9, 9])[:, None]
+    stated = Intervals(np.array([0.5]), -limits, limits)
+    if as_quantiles:
+        stated = Quantiles(np.array([0.25, 0.5, 0.75]), limits * [-1, 0, 1])
+    rows = clipped(Predictions(y=np.array([1.0, 3, -5, 4, 5, 6]), predictive=stated), np.full(6, 4.0))
+    found = result("width-factor", rows, level=0.5)
+    assert (found.value, found.details["conformal_factor"]) == (1.5, 1.5)
+    assert found.details["factors"][0]["ranks"][1] <= 4
+    many = Batches(rows.take(np.repeat(np.arange(6), 9)))
+    state = accumulate(many, [METRICS["width-factor"](level=0.5)], NO_NULL)
+    (streamed,) = report_from_state(state, NO_NULL).results
+    assert streamed.value == 1.5
+    unseen = result("width-factor", clipped(rows, np.full(6, 1.5)), level=0.5)
+    assert unseen.value is None
+    assert any("all intervals have a limit at --clip" in each.text for each in unseen.warnings)
+
+
+def test_a_factor_that_few_rows_show_has_no_upper_limit():
+    """Of 100 rows, the intervals of 10 are not clipped, which are too few at 90 %, and all their ratios are equal."""
+    limits = np.where(np.arange(100) < 10, 2.0, 9)[:, None]
+    rows = Predictions(y=np.ones(100), predictive=Intervals(np.array([0.9]), -limits, limits))
+    found = result("width-factor", clipped(rows, np.full(100, 4.0)))
+    assert (found.value, found.high) == (0.5, None)
+
+
+@pytest.mark.parametrize("as_quantiles", [True, False])
+def test_no_answer_is_yes_because_most_targets_are_clipped(as_quantiles):
+    """Before, 15 of 15 data sets like this one said YES: deviations are 25 % too small, and 80 % are clipped."""
+    rng, levels = np.random.default_rng(0), np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    mean = rng.normal(size=400)
+    values = mean[:, None] + 0.75 * norm.ppf(levels)
+    stated = Quantiles(levels, values) if as_quantiles else Intervals(np.array([0.9]), values[:, :1], values[:, -1:])
+    rows = clipped(Predictions(y=mean + rng.normal(size=400), predictive=stated), np.full(400, -1.2))
+    report = calcheck.evaluate(rows, metrics=["coverage"], replicates=39, resamples=0)
+    assert report.conclusion.answer != "yes"
 
 
 def test_the_bias_of_clipped_intervals_is_the_same_in_batches_and_its_limits_are_those_of_a_ratio():

@@ -1,0 +1,259 @@
+"""Quantiles and prediction intervals of targets that are clipped and rounded."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calcheck.core import sc
+from calcheck.distributions.base import Predictive
+from calcheck.distributions.quantiles import Intervals, Quantiles
+from calcheck.distributions.row_random import Random, RowRandom
+from calcheck.distributions.special import ratio, round_to
+from calcheck.options import LEVEL_TOLERANCE
+from calcheck.typing import Indices, Mask, Values
+
+STEEPEST, STEEPEST_OF_INTERVALS = 3.0, 4.0  # Largest change of the logarithm of a density within a normal score
+HAZARDS = 0.5, 30.0  # Least and largest decrease of the logarithm of a tail probability within a normal score
+LEAST, MOST = 1e-9, 30.0  # Limits of changes of the logarithm of a density within a part of the distribution
+Shares = tuple[Values, Values]
+
+
+def record(values: Values, low: Values, high: Values, step: Values) -> Values:
+    """Return targets or quantiles (n, k) as they are recorded: clipped, and rounded unless the step is 0."""
+    clipped = np.clip(values, low[:, None], high[:, None])
+    return round_to(clipped, step[:, None]) if step.any() else clipped
+
+
+def _recorded_limits(known: "RecordedQuantiles | RecordedIntervals") -> Shares:
+    """Return the recorded lower and upper limits of targets, (n,) each."""
+    return tuple(record(np.stack([known.low, known.high], axis=1), known.low, known.high, known.step).T)
+
+
+def _tilted(part: Values, change: Values) -> Values:
+    """Return the share of an interval's probability in its first part if the log density rises by a change in it."""
+    rise = np.clip(change, LEAST, MOST)
+    return np.asarray(np.expm1(rise * part) / np.expm1(rise))
+
+
+def _shares_between(part: Values, change: Values) -> Shares:
+    """Return between which numbers the share is in the first part of an interval, given the largest change in it."""
+    return _tilted(part, change), 1 - _tilted(1 - part, change)
+
+
+def _with_ties(y: Values, values: Values, ties: Shares) -> Shares:
+    """Return between which numbers the share of targets (n, 1) below values (n, q) is, given those of equal ones."""
+    below, is_equal = (y < values).astype(np.float64), y == values
+    return np.where(is_equal, ties[0], below), np.where(is_equal, ties[1], below)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecordedQuantiles(Quantiles):
+    """Quantiles of targets that are clipped and rounded, with those of the targets before."""
+
+    shared: ClassVar[tuple[str, ...]] = ("levels", "has_limits", "is_replicate")
+    before: Values  # (n, q), nondecreasing along each row
+    low: Values  # (n,), limits of targets; may be infinite
+    high: Values  # (n,)
+    step: Values  # (n,), distances of the grid; 0 if targets are not rounded
+    has_limits: bool  # Whether targets are clipped, if not in all rows
+    is_replicate: bool = False  # Whether targets follow the interpolated distributions before
+
+    def __post_init__(self) -> None:
+        """Check nothing: the quantiles before are valid."""
+
+    @property
+    def at_low(self) -> Mask:
+        """Which quantiles are the lower limit in place of lower numbers, (n, q)."""
+        return np.asarray(self.before <= self.low[:, None])
+
+    @property
+    def at_high(self) -> Mask:
+        """Which quantiles are the upper limit in place of higher numbers, (n, q)."""
+        return np.asarray(self.before >= self.high[:, None])
+
+    def sample(self, rng: Random, size: int) -> Values:
+        return record(Quantiles(self.levels, self.before).sample(rng, size), self.low, self.high, self.step)
+
+    def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
+        """Yield targets, and distributions that are known between the quantiles.
+
+        What is unknown of data can only bring shares below quantiles nearer to the levels than it is in replicates.
+        """
+        known = replace(self, is_replicate=True)
+        return ((own, known) for own, _ in super().replicates(y, rng, numbers))
+
+    def shares_below(self, y: Values, levels: Values) -> list[Values]:
+        """Return between which numbers the probability is that a target was below its quantiles, (n, k) each.
+
+        Quantiles that are limits have their level. If targets are clipped, the differences from the level follow for
+        targets below an upper limit, which is at most the level of such quantiles, and for those at a lower limit,
+        which is at least it.
+        """
+        found, places, is_beyond = list(self._shares_below(y)), self._places(levels), self.at_low | self.at_high
+        found = [np.where(is_beyond, self.levels, each) for each in found]
+        if self.has_limits:
+            below, up_to = y[:, None] < self.values, y[:, None] <= self.values
+            found += [np.where(self.at_high, below - self.levels, 0.0), np.where(self.at_low, up_to - self.levels, 0.0)]
+        return [each[:, places] for each in found]
+
+    def shares_inside(self, y: Values, level: float) -> tuple[Values, Values, Values] | None:
+        """Return the least and largest share inside central intervals, and by how much clips raise it, (n,) each.
+
+        None if the limits of the intervals are not stated.
+        """
+        ends = np.array([(1 - level) / 2, (1 + level) / 2])
+        lower, upper = self._places(ends)
+        if np.abs(self.levels[[lower, upper]] - ends).max() > LEVEL_TOLERANCE:
+            return None
+        least, most = (np.where(self.at_high, self.levels, each) for each in self._shares_below(y))
+        at_low, at_high = self.at_low[:, lower], self.at_high[:, upper]
+        below = [np.where(at_low, 0.0, each[:, lower]) for each in (most, least)]
+        least, most = (np.where(self.at_low, self.levels, each) for each in self._shares_below(y))
+        up_to = [np.where(at_high, 1.0, each[:, upper]) for each in (least, most)]
+        strict, closed = (np.maximum(up - down, 0.0) for up, down in zip(up_to, below, strict=True))
+        return strict, closed, at_low * ends[0] + at_high * (1 - ends[1])
+
+    def unclipped(self, level: float) -> Mask:
+        """Return in which rows no limit of the central interval is clipped, (n,)."""
+        lower, upper = Quantiles(self.levels, self.before).central_interval(level)
+        return np.asarray((lower > self.low) & (upper < self.high))
+
+    def _places(self, levels: Values) -> Indices:
+        """Return the places of the nearest levels."""
+        return np.asarray(np.abs(self.levels[:, None] - levels).argmin(axis=0))
+
+    def _shares_below(self, y: Values) -> Shares:
+        """Return between which numbers the probability is that a target was below each quantile, (n, q) each."""
+        return _with_ties(y[:, None], self.values, self._ties)
+
+    @cached_property
+    def _ties(self) -> Shares:
+        """Between which numbers the share is, below a quantile, of targets with the same number, (n, q) each.
+
+        If targets are rounded, these were between two numbers, and the model states the probability of that.
+        """
+        found = np.zeros(self.values.shape), np.ones(self.values.shape)
+        if not self.step.any():
+            return found
+        limits = _recorded_limits(self)
+        for place, (level, values) in enumerate(zip(self.levels, self.values.T, strict=True)):
+            start, stop = (self._levels_at(values + side * self.step / 2) for side in (-1, 1))
+            first = [np.where(values <= limits[0], 0.0, each) for each in start]
+            last = [np.where(values >= limits[1], 1.0, each) for each in stop]
+            for share, low, high, none in zip(found, first[::-1], last[::-1], (0.0, 1.0), strict=True):
+                of_cell = np.clip(ratio(level - low, high - low, none), 0, 1)
+                share[:, place] = np.where(self.step > 0, of_cell, none)
+        return found
+
+    def _levels_at(self, at: Values) -> Shares:
+        """Return between which numbers the distribution functions before are at some values, (n,) each."""
+        if self.is_replicate:
+            return (Quantiles(self.levels, self.before).cdf(at),) * 2
+        last, rows, scores = len(self.levels) - 1, np.arange(len(at)), np.diff(sc.ndtri(self.levels))
+        passed = np.sum(self.before <= at[:, None], axis=1)
+        piece = np.clip(passed - 1, 0, last - 1)
+        low, high = self.before[rows, piece], self.before[rows, piece + 1]
+        part = np.clip(ratio(at - low, high - low, 1.0), 0, 1)
+        away = np.where(passed == 0, low - at, at - high).clip(0) * scores[piece]
+        tail = np.where(passed == 0, self.levels[0], 1 - self.levels[-1]) * np.array(
+            [np.exp(-rate * ratio(away, high - low, np.inf)) for rate in HAZARDS]
+        )
+        inside = self.levels[piece] + np.diff(self.levels)[piece] * np.array(
+            _shares_between(part, STEEPEST * scores[piece])
+        )
+        is_between = (passed > 0) & (passed <= last)
+        found = np.where(is_between, inside, np.where(passed == 0, tail[::-1], 1 - tail))
+        return found[0], found[1]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecordedIntervals(Intervals):
+    """Intervals of targets that are clipped and rounded, with those of the targets before."""
+
+    shared: ClassVar[tuple[str, ...]] = ("levels", "has_limits")
+    before: tuple[Values, Values]  # (n, k) each, lower and upper limits
+    low: Values  # (n,), limits of targets; may be infinite
+    high: Values  # (n,)
+    step: Values  # (n,), distances of the grid; 0 if targets are not rounded
+    has_limits: bool  # Whether targets are clipped, if not in all rows
+
+    def __post_init__(self) -> None:
+        """Check nothing: the intervals before are valid."""
+
+    @property
+    def is_clipped(self) -> Mask | None:
+        if not self.has_limits:
+            return None
+        at_low, at_high = self._at_limits
+        return at_low | at_high
+
+    def unclipped(self, level: float) -> Mask:
+        """Return in which rows no limit of the interval is clipped, (n,)."""
+        at_low, at_high = self._at_limits
+        return np.asarray(~(at_low | at_high)[:, self.place(level)])
+
+    @property
+    def _at_limits(self) -> tuple[Mask, Mask]:
+        """Which finite lower and upper limits no target can be beyond, (n, k) each."""
+        lower, upper = self.before
+        return np.isfinite(lower) & (lower <= self.low[:, None]), np.isfinite(upper) & (upper >= self.high[:, None])
+
+    def shares_inside(self, y: Values, level: float) -> tuple[Values, Values, Values]:
+        """Return the least and largest share inside intervals, and by how much clips may raise it, (n,) each."""
+        place = self.place(level)
+        below, up_to = (self._shares_below(y, place, side) for side in (0, 1))
+        at_low, at_high = (each[:, place] for each in self._at_limits)
+        strict = np.where(at_high, 1.0, up_to[0]) - np.where(at_low, 0.0, below[1])
+        closed = np.where(at_high, 1.0, up_to[1]) - np.where(at_low, 0.0, below[0])
+        is_clipped = at_low | at_high
+        return np.where(is_clipped, closed, np.maximum(strict, 0)), closed, np.where(is_clipped, closed - level, 0.0)
+
+    def _shares_below(self, y: Values, place: int, side: int) -> Shares:
+        """Return between which numbers the probability is that a target was below lower or upper limits, (n,) each."""
+        limit, recorded = self.before[side][:, place], (self.lower, self.upper)[side][:, place]
+        (least_y, most_y), scale = _recorded_limits(self), self._scale(place, side)
+        is_open = (self.step == 0) | (y <= least_y) | (y >= most_y) | ~np.isfinite(scale)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = np.clip(0.5 + (limit - recorded) / self.step, 0, 1)
+            least, most = _shares_between(part, STEEPEST_OF_INTERVALS * self.step / scale)
+        return _with_ties(y, recorded, (np.where(is_open, 0.0, least), np.where(is_open, 1.0, most)))
+
+    def _scale(self, place: int, side: int) -> Values:
+        """Return the standard deviation of normal distributions that have lower or upper limits as stated, (n,).
+
+        Skewed distributions are narrower beside limits near 0, as log-normal ones are, and near the point prediction.
+        """
+        (lower, upper), score = (each[:, place] for each in self.before), sc.ndtri((1 + self.levels[place]) / 2)
+        near, far = np.abs([lower, upper])[:: 1 - 2 * side]
+        found = (upper - lower) / 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            beside_zero = near * np.log(np.maximum(ratio(far, near, 1.0), 1)) / 2
+        is_beside = (np.sign(lower) * np.sign(upper) >= 0) & (near < far)
+        found = np.where(is_beside, np.minimum(found, beside_zero), found)
+        if self.point is not None:
+            away = np.abs(self.point - (lower, upper)[side])
+            found = np.where((lower <= self.point) & (self.point <= upper), np.minimum(found, away), found)
+        return np.asarray(found / score)
+
+
+def record_limits(
+    predictive: Quantiles | Intervals, low: Values, high: Values, step: Values, *, has_limits: bool
+) -> Quantiles | Intervals:
+    """Return quantiles or intervals of targets that are clipped at limits, and then rounded to a step unless it is 0.
+
+    Where all of them are on the grid, they are of rounded targets, and state nothing between its points.
+    """
+    stated = (predictive.values,) if isinstance(predictive, Quantiles) else (predictive.lower, predictive.upper)
+    if step.any() and all((round_to(each, step[:, None]) == each).all() for each in stated):
+        low, high = (round_to(limit, step) for limit in (low, high))
+        step = np.zeros(len(step))
+    first, *others = (record(each, low, high, step) for each in stated)
+    how: dict[str, Any] = {"low": low, "high": high, "step": step, "has_limits": has_limits}
+    if isinstance(predictive, Quantiles):
+        return RecordedQuantiles(predictive.levels, first, before=predictive.values, **how)
+    point = None if predictive.point is None else record(predictive.point[:, None], low, high, step)[:, 0]
+    before = predictive.lower, predictive.upper
+    return RecordedIntervals(predictive.levels, first, others[0], point, before=before, **how)
