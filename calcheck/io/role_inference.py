@@ -436,7 +436,7 @@ def _unrecognized(columns: ColumnIndex, options: ColumnOptions, file: str) -> st
     draws = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]
     stems = Counter(name.rstrip(digits) for name in columns.free if name[-1:].isdigit())
     drawn_stems = (stem for stem, count in stems.items() if count >= FEWEST_DRAWS)
-    draws += [f"{stem}*" for stem in drawn_stems if stem.lower().rstrip("_.") not in NO_DRAWS]
+    draws += [f"{stem}*" for stem in drawn_stems if stem.rstrip("_.") not in NO_DRAWS]
     drawn = f"--samples {quote(draws[0])}" if len(draws) == 1 else ""
     command = f"calcheck {quote(file)} {drawn}" if options == ColumnOptions() else f"pass {drawn}"
     draw_hint = f" If {draws[0]!r} holds draws of y, {command}" if drawn else ""
