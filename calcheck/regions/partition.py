@@ -486,8 +486,13 @@ def _location(name: str, result: Result) -> str:
 
 
 def sentence(label: str, rows: int, faults: str) -> str:
-    """Return a finding about some rows."""
-    return f"{label} ({count_of(rows, 'row')}): {faults}"
+    """Return a finding about some rows.
+
+    >>> sentence("all rows", 400, "fails"), sentence("site=b", 1, "fails")
+    ('all 400 rows: fails', 'site=b (1 row): fails')
+    """
+    count = count_of(rows, "row")
+    return f"{f'all {count}' if label == 'all rows' else f'{label} ({count})'}: {faults}"
 
 
 def filter_options(conditions: Sequence[Condition]) -> str:

@@ -69,7 +69,9 @@ def _short(gate: Gate) -> str:
 def _source(read: Input) -> document.Source:
     """Return what was read and how."""
     names, text = describe_input(read)
-    columns = ", ".join(each for role, each in read.columns.items() if role not in ("x", "id"))
+    names_of = {role: each for role, each in read.columns.items() if role not in ("x", "id")}
+    is_named = all(f"{role}: {each}" in (read.layout or "") for role, each in names_of.items())
+    columns = "" if is_named else ", ".join(names_of.values())
     found = text.replace("predictions: ", "") + (f" ({columns})" if columns else "")
     return document.Source(tuple(names), found + (f" · inputs {read.columns['x']}" if "x" in read.columns else ""))
 

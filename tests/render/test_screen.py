@@ -263,3 +263,15 @@ def test_a_line_does_not_start_with_a_percent_sign(monkeypatch):
         shown = render(Document((Answer("Question?", Cell(text), cells), Notes((text,)), table)))
         assert not re.search(r"^\s*%", shown, re.MULTILINE)
         assert shown.count(" %") == 12
+
+
+def test_columns_are_named_once_in_the_line_about_the_data(screen, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"truth": [0.0, 1.0] * 9, "pred": 0.0, "std": 1.0})
+    for names, line in (
+        (("truth", "pred", "sigma"), "18 rows · y: truth; mean: pred; std: sigma · gaussian"),
+        (("truth", "mean", "std"), "18 rows · y: truth · gaussian (truth, mean, std)"),
+        (("y", "mean", "std"), "18 rows · gaussian (y, mean, std)"),
+    ):
+        frame.set_axis(names, axis=1).to_csv("a.csv", index=False)
+        assert screen("a.csv", *FEW)[0] == f"a.csv · {line}"
