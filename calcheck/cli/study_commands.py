@@ -400,12 +400,13 @@ def recalibrate_commands(report: Report, given: dict[str, Any]) -> tuple[str, ..
         if given.get("to") and not any(each.slice.get("rows") == "other rows" for each in report.results):
             return ()  # There are no targets
         return (shlex.join(["calcheck", "evaluate", corrected, *_of_corrected_files(given)]),)
-    if file == "-" or not steps or given.get("map") is not None or given.get("to") is not None:
+    to = given.get("to")
+    if "-" in (file, to) or not steps or given.get("map") is not None:
         return ()
     from calcheck.storage.prediction_files import corrected_name  # help does without NumPy
 
     command = ["calcheck", "recalibrate", file, *given_options("recalibrate", given, also=_of_fits())]
-    return (shlex.join([*command, "--to", "NEW", "-o", corrected_name(file)]),)
+    return (shlex.join([*command, "--to", to or "NEW", "-o", corrected_name(to or file, file)]),)
 
 
 def _of_fits() -> list[Option]:

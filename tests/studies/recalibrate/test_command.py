@@ -622,3 +622,10 @@ def test_a_function_is_written_with_what_it_was_fitted_to(calcheck, heat, tmp_pa
     assert re.search(
         r"Out of fold, 90 % intervals would have to be \S+ \(\S+ to \S+\) times as wide: within 20 %", text
     )
+
+
+def test_the_command_that_writes_the_predictions_to_correct_is_proposed(calcheck, val, tmp_path):
+    columns = {name: each for name, each in forecasts(30, 7).items() if name != "y"}
+    new = write(tmp_path / "new.csv", {name: each for name, each in columns.items() if np.ndim(each) == 1})
+    report = json.loads(calcheck("recalibrate", val, "--to", new, *FEW, "--format", "json").out)
+    assert report["conclusion"]["next"] == [f"calcheck recalibrate {val} --to {new} -o corrected.csv"]
