@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -44,9 +44,11 @@ def _shares_between(part: Values, change: Values) -> Shares:
 
 
 def _with_ties(y: Values, values: Values, ties: Shares) -> Shares:
-    """Return between which numbers the share of targets (n, 1) below values (n, q) is, given those of equal ones."""
-    below, is_equal = (y < values).astype(np.float64), y == values
-    return np.where(is_equal, ties[0], below), np.where(is_equal, ties[1], below)
+    """Return between which numbers the share of targets (n,) below values (n,) is, given those of equal ones."""
+    least = (y < values).astype(np.float64)
+    most, equal = least.copy(), np.flatnonzero(y == values)
+    least[equal], most[equal] = (each[equal] for each in ties)
+    return least, most
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,15 +66,20 @@ class RecordedQuantiles(Quantiles):
     def __post_init__(self) -> None:
         """Check nothing: the quantiles before are valid."""
 
-    @property
+    @cached_property
     def at_low(self) -> Mask:
         """Which quantiles are the lower limit in place of lower numbers, (n, q)."""
-        return np.asarray(self.before <= self.low[:, None])
+        return np.less_equal(self.before.T, self.low).T
 
-    @property
+    @cached_property
     def at_high(self) -> Mask:
         """Which quantiles are the upper limit in place of higher numbers, (n, q)."""
-        return np.asarray(self.before >= self.high[:, None])
+        return np.greater_equal(self.before.T, self.high).T
+
+    @cached_property
+    def _columns(self) -> Values:
+        """The quantiles by level, (q, n)."""
+        return np.ascontiguousarray(self.values.T)
 
     def sample(self, rng: Random, size: int) -> Values:
         return record(Quantiles(self.levels, self.before).sample(rng, size), self.low, self.high, self.step)
@@ -82,22 +89,28 @@ class RecordedQuantiles(Quantiles):
 
         What is unknown of data can only bring shares below quantiles nearer to the levels than it is in replicates.
         """
-        known = replace(self, is_replicate=True)
-        return ((own, known) for own, _ in super().replicates(y, rng, numbers))
+        return ((own, self._interpolated) for own, _ in super().replicates(y, rng, numbers))
+
+    @cached_property
+    def _interpolated(self) -> Self:
+        """The same, known between the quantiles."""
+        return replace(self, is_replicate=True)
 
     def shares_below(self, y: Values, levels: Values) -> list[Values]:
-        """Return between which numbers the probability is that a target was below its quantiles, (n, k) each.
+        """Return between which numbers the probability is that a target was below its quantiles, (n,) by level.
 
         Quantiles that are limits have their level. If targets are clipped, the differences from the level follow for
         targets below an upper limit, which is at most the level of such quantiles, and for those at a lower limit,
         which is at least it.
         """
-        found, places, is_beyond = list(self._shares_below(y)), self._places(levels), self.at_low | self.at_high
-        found = [np.where(is_beyond, self.levels, each) for each in found]
-        if self.has_limits:
-            below, up_to = y[:, None] < self.values, y[:, None] <= self.values
-            found += [np.where(self.at_high, below - self.levels, 0.0), np.where(self.at_low, up_to - self.levels, 0.0)]
-        return [each[:, places] for each in found]
+        places, ends = self._places(levels).tolist(), []
+        pairs = [self._shares_below(y, place) for place in places]
+        for place, pair in zip(places, pairs, strict=True) if self.has_limits else ():
+            level, values, at_low, at_high = self.levels[place], self._columns[place], *self._at_limits(place)
+            for each in pair:
+                each[at_low | at_high] = level
+            ends.append((at_high * ((y < values) - level), at_low * ((y <= values) - level)))
+        return [each for of_pairs in (pairs, ends) if of_pairs for side in zip(*of_pairs, strict=True) for each in side]
 
     def shares_inside(self, y: Values, level: float) -> tuple[Values, Values, Values] | None:
         """Return the least and largest share inside central intervals, and by how much clips raise it, (n,) each.
@@ -105,16 +118,18 @@ class RecordedQuantiles(Quantiles):
         None if the limits of the intervals are not stated.
         """
         ends = np.array([(1 - level) / 2, (1 + level) / 2])
-        lower, upper = self._places(ends)
-        if np.abs(self.levels[[lower, upper]] - ends).max() > LEVEL_TOLERANCE:
+        places = self._places(ends)
+        if np.abs(self.levels[places] - ends).max() > LEVEL_TOLERANCE:
             return None
-        least, most = (np.where(self.at_high, self.levels, each) for each in self._shares_below(y))
-        at_low, at_high = self.at_low[:, lower], self.at_high[:, upper]
-        below = [np.where(at_low, 0.0, each[:, lower]) for each in (most, least)]
-        least, most = (np.where(self.at_low, self.levels, each) for each in self._shares_below(y))
-        up_to = [np.where(at_high, 1.0, each[:, upper]) for each in (least, most)]
-        strict, closed = (np.maximum(up - down, 0.0) for up, down in zip(up_to, below, strict=True))
-        return strict, closed, at_low * ends[0] + at_high * (1 - ends[1])
+        (below, up_to), excess = (self._shares_below(y, place) for place in places.tolist()), np.zeros(len(y))
+        if self.has_limits:
+            for pair, place, end in zip((below, up_to), places.tolist(), (0.0, 1.0), strict=True):
+                at_low, at_high = self._at_limits(place)
+                beyond, other = (at_high, at_low) if end else (at_low, at_high)
+                for each in pair:
+                    each[other], each[beyond] = self.levels[place], end
+                excess += beyond * abs(end - self.levels[place])
+        return np.maximum(up_to[0] - below[1], 0.0), np.maximum(up_to[1] - below[0], 0.0), excess
 
     def unclipped(self, level: float) -> Mask:
         """Return in which rows no limit of the central interval is clipped, (n,)."""
@@ -125,27 +140,31 @@ class RecordedQuantiles(Quantiles):
         """Return the places of the nearest levels."""
         return np.asarray(np.abs(self.levels[:, None] - levels).argmin(axis=0))
 
-    def _shares_below(self, y: Values) -> Shares:
-        """Return between which numbers the probability is that a target was below each quantile, (n, q) each."""
-        return _with_ties(y[:, None], self.values, self._ties)
+    def _shares_below(self, y: Values, place: int) -> Shares:
+        """Return between which numbers the probability is that a target was below its quantile at a level, (n,)."""
+        return _with_ties(y, self._columns[place], tuple(each[place] for each in self._ties))
+
+    def _at_limits(self, place: int) -> tuple[Mask, Mask]:
+        """Return in which rows the quantile at a level is the lower and the upper limit, (n,)."""
+        return self.at_low.T[place], self.at_high.T[place]
 
     @cached_property
     def _ties(self) -> Shares:
-        """Between which numbers the share is, below a quantile, of targets with the same number, (n, q) each.
+        """Between which numbers the share is, below a quantile, of targets with the same number, (q, n) each.
 
         If targets are rounded, these were between two numbers, and the model states the probability of that.
         """
-        found = np.zeros(self.values.shape), np.ones(self.values.shape)
+        found = np.zeros(self._columns.shape), np.ones(self._columns.shape)
         if not self.step.any():
             return found
         limits = _recorded_limits(self)
-        for place, (level, values) in enumerate(zip(self.levels, self.values.T, strict=True)):
+        for place, (level, values) in enumerate(zip(self.levels, self._columns, strict=True)):
             start, stop = (self._levels_at(values + side * self.step / 2) for side in (-1, 1))
             first = [np.where(values <= limits[0], 0.0, each) for each in start]
             last = [np.where(values >= limits[1], 1.0, each) for each in stop]
             for share, low, high, none in zip(found, first[::-1], last[::-1], (0.0, 1.0), strict=True):
                 of_cell = np.clip(ratio(level - low, high - low, none), 0, 1)
-                share[:, place] = np.where(self.step > 0, of_cell, none)
+                share[place] = np.where(self.step > 0, of_cell, none)
         return found
 
     def _levels_at(self, at: Values) -> Shares:

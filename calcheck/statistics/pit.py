@@ -204,8 +204,7 @@ def shares_at_quantiles(rows: Predictions, levels: Values) -> Groups:
     """
     predictive, count = rows.distributions(), len(levels)
     if isinstance(predictive, RecordedQuantiles):
-        parts = predictive.shares_below(targets(rows), levels)
-        return Groups(None, len(rows), np.concatenate(parts, axis=1))
+        return Groups(None, len(rows), np.array(predictive.shares_below(targets(rows), levels)).T)
     left, right = pit(rows)
     places = [digitize(left, levels), digitize(right, levels, equal=True)]
     size = [count + 1] * len(places)

@@ -33,6 +33,12 @@ def observe(stated, step, low=-np.inf, high=np.inf):
     return Observation(None, *limits, np.full(len(stated), float(step))).distributions(stated)
 
 
+def bounds(observed, y, levels):
+    """Return the least and largest shares below quantiles, (n, k), and what follows."""
+    found = np.array(observed.shares_below(y, levels))
+    return found.reshape(-1, len(levels), len(y)).swapaxes(1, 2)
+
+
 def middles(family, share, rows, seed):
     """Return locations of distributions, and a step that is a share of the distance between their outer sextiles."""
     step = share * float(np.diff(family.ppf([0.16, 0.84]))[0]) / 2
@@ -47,10 +53,10 @@ def test_the_share_below_a_quantile_by_hand():
     share below 1 is lowest if there are 0.131303 below 0.5 and none above 1.5: 0.368697 / 0.868697 = 0.424425.
     """
     stated = Quantiles(np.array([0.2, 0.5, 0.8]), np.tile([0.75, 1, 1.25], (3, 1)))
-    least, most = observe(stated, 1).shares_below(np.array([0.0, 1, 2]), np.array([0.5]))
+    least, most = bounds(observe(stated, 1), np.array([0.0, 1, 2]), np.array([0.5]))
     assert_allclose(least[:, 0], [1, 0.424425, 0], atol=5e-7)
     assert_allclose(most[:, 0], [1, 1 - 0.424425, 0], atol=5e-7)
-    least, most = observe(stated, 1).shares_below(np.array([0.0, 1, 2]), np.array([0.2]))
+    least, most = bounds(observe(stated, 1), np.array([0.0, 1, 2]), np.array([0.2]))
     assert_allclose(least[1], (0.2 - 0.131303) / 0.868697, atol=5e-7)
     assert_allclose(most[1], 0.2 / 0.868697, atol=5e-7)
 
@@ -58,7 +64,7 @@ def test_the_share_below_a_quantile_by_hand():
 def test_a_target_at_a_limit_stands_for_all_beyond_it():
     """As before, but 1 stands for all targets below 1.5: at least 0.5 / 1 and at most 0.5 / 0.868697 are below 1."""
     stated = Quantiles(np.array([0.2, 0.5, 0.8]), np.array([[0.75, 1, 1.25]]))
-    least, most, _, at_low = observe(stated, 1, low=0.6).shares_below(np.array([1.0]), np.array([0.5]))
+    least, most, _, at_low = bounds(observe(stated, 1, low=0.6), np.array([1.0]), np.array([0.5]))
     assert_allclose([least[0, 0], most[0, 0], at_low[0, 0]], [0.5, 0.5 / 0.868697, 0], atol=5e-7)
 
 
@@ -72,7 +78,7 @@ def test_the_exact_share_of_smooth_distributions_lies_between_both(name, levels,
     observed = observe(Quantiles(levels, quantiles), step)
     for place, level in enumerate(levels):
         y = observed.values[:, place]
-        least, most = (each[:, place] for each in observed.shares_below(y, levels))
+        least, most = (each[:, place] for each in bounds(observed, y, levels))
         before, up_to = (family.cdf(y + side * step / 2 - shift) for side in (-1, 1))
         exact = (level - before) / (up_to - before)
         assert (least <= exact + 1e-12).all(), level
@@ -90,7 +96,7 @@ def test_levels_lie_between_the_mean_shares_of_all_distributions(name, levels, s
     y = shift + family.rvs(rows, random_state=np.random.default_rng(2))
     observed = observe(Quantiles(levels, shift[:, None] + family.ppf(levels)), step)
     recorded = np.floor(y / step + 0.5) * step + 0.0
-    least, most = (each.mean(axis=0) for each in observed.shares_below(recorded, levels))
+    least, most = (each.mean(axis=0) for each in bounds(observed, recorded, levels))
     error = 4 * np.sqrt(levels * (1 - levels) / rows)
     assert (least <= levels + error).all()
     assert (levels <= most + error).all()
@@ -118,7 +124,7 @@ def test_the_level_of_intervals_lies_between_the_mean_shares(name, has_point, sh
 def test_quantiles_on_the_grid_are_those_of_rounded_targets():
     """They state nothing between its points: a target that is equal to one may be on both sides of it."""
     stated = Quantiles(np.array([0.2, 0.5, 0.8]), np.array([[-1.0, 0, 1], [0, 0, 2]]))
-    least, most = observe(stated, 1).shares_below(np.zeros(2), stated.levels)
+    least, most = bounds(observe(stated, 1), np.zeros(2), stated.levels)
     assert_array_equal(least, [[0, 0, 1], [0, 0, 1]])
     assert_array_equal(most, [[0, 1, 1], [1, 1, 1]])
 
