@@ -117,10 +117,12 @@ def _without_clipped(
     is_none = below + above > most
     low, high = (np.where(is_none, 1.0, levels[np.clip(at, 0, most)]) for at in (below, most - above))
     is_below, is_above = right <= low, left >= high
-    pairs, place = np.unique(below * len(levels) + np.where(is_none, 0, above), return_inverse=True)
-    kept = (levels[pair // len(levels) : len(levels) - pair % len(levels)] for pair in pairs.tolist())
-    squares = np.array([_scores_between(each)[1] if len(each) else 0.0 for each in kept])
-    squares = np.where(is_none, 0.0, squares[place])
+    pair = below * len(levels) + np.where(is_none, 0, above)
+    squares = np.zeros(len(levels) ** 2 + len(levels))
+    for each in np.flatnonzero(np.bincount(pair[~is_none], minlength=1)).tolist():
+        first, last = divmod(each, len(levels))
+        squares[each] = _scores_between(levels[first : len(levels) - last])[1]
+    squares = np.where(is_none, 0.0, squares[pair])
     left = np.where(is_below, 0.0, np.where(is_above, high, left))
     return left, np.where(is_below, low, np.where(is_above, 1.0, right)), squares
 
