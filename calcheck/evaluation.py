@@ -307,7 +307,8 @@ class Answer:
             impossible_text=_impossible_text(computed),
         )
         size = next((each for each in results if each.metric == WIDTH), None)
-        if found.conclusion is None or size is None or size.low == size.high:  # targets are equal to limits
+        at_limits = size is None or size.low == size.high or any("excess" in each.rows.columns for each in computed)
+        if found.conclusion is None or at_limits:  # targets are equal to stated limits, or these are clipped
             return found
         power = expected_power(
             [factors for each in topics.get(("size", None), []) if len(factors := _factors(each, level))],
@@ -331,11 +332,14 @@ class Answer:
         fits = [each.fit if each.fit is not None else each.metric.fit(source, run) for each in computed]
         silent, plain, power = run.quiet(), replace(report, results=(), overall=None), []
         faults = [each for each in FAULTS if not each.of_inputs or simulation.rows.x is not None]
+        own = simulation.rows.distributions()
         for fault in run.track("power", faults, len(faults)):
             rng, count = np.random.default_rng(run.seed), 0
             for rows in simulation.beyond(POWER_SETS):
-                data = InMemory(planted(fault, rows, rng))
-                found = [_refitted(each, fit, data, silent) for each, fit in zip(computed, fits, strict=True)]
+                data = planted(fault, rows, rng)
+                if own.quantile_levels is not None:  # what replicates know between them is unknown
+                    data = data.with_targets(data.targets(), own)
+                found = [_refitted(each, fit, InMemory(data), silent) for each, fit in zip(computed, fits, strict=True)]
                 conclusion = self.concluded(plain, found, silent).conclusion
                 count += conclusion is not None and conclusion.answer == "no"
             power.append(Power(fault=fault.name, text=fault.text, share=count / POWER_SETS, sets=POWER_SETS))

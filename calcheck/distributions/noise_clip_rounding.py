@@ -17,7 +17,7 @@ from calcheck.distributions.count_base import Counts
 from calcheck.distributions.joint import DEPENDENT, JointGaussian, from_covariance, with_marginals
 from calcheck.distributions.mixture import Mixture, Noisy
 from calcheck.distributions.quantiles import Intervals, Quantiles
-from calcheck.distributions.recorded_quantiles import record_limits
+from calcheck.distributions.recorded_quantiles import RecordedIntervals, record_limits
 from calcheck.distributions.row_random import Random, RowRandom, Words
 from calcheck.distributions.samples import LazyPredictive, Samples
 from calcheck.distributions.special import NODES, SCORES, columns, panels, round_to
@@ -183,6 +183,8 @@ def observation_hint(y: Values | None, predictive: Predictive, errors: Sequence[
 
 def _limit_hints(y: Values, predictive: Predictive) -> Iterator[str]:
     """Yield how many targets are at the smallest and at the largest number, if more than chance and rounding allow."""
+    if isinstance(predictive, RecordedIntervals) and predictive.has_limits:
+        return
     values, counts = np.unique(y, return_counts=True)
     for end, side, option in ((0, "smallest", "{},"), (-1, "largest", ",{}")):
         near = slice(1, 3) if end == 0 else slice(-3, -1)

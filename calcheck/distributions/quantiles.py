@@ -160,7 +160,7 @@ class Quantiles(Predictive):
                 f"nothing is known beyond the quantiles {self.levels[0]:g} … {self.levels[-1]:g}, but level {p:.4g} is"
                 " needed. Save quantiles at this level or farther out"
             )
-        return self._inverse(np.full((len(self), 1), p))[:, 0]
+        return self.at_levels(np.full((len(self), 1), p))[:, 0]
 
     def central_mass(self, level: float) -> Values:
         """Return the level where the limits are given, even if tied; else the mass between interpolated ones."""
@@ -178,18 +178,18 @@ class Quantiles(Predictive):
         return error
 
     def support_interval(self, tail: float) -> tuple[Values, Values]:
-        low, high = self._inverse(np.tile([tail, 1 - tail], (len(self), 1))).T
+        low, high = self.at_levels(np.tile([tail, 1 - tail], (len(self), 1))).T
         return low, high
 
     def sample(self, rng: Random, size: int) -> Values:
         """Return draws, of which those in the tails are beyond the outermost quantiles, even where these are tied."""
         p = 1 - rng.random((len(self), size))  # in (0, 1]
-        drawn = self._inverse(p)
+        drawn = self.at_levels(p)
         lowest, highest = np.nextafter(self.values[:, [0]], -np.inf), np.nextafter(self.values[:, [-1]], np.inf)
         drawn = np.where(p < self.levels[0], np.minimum(drawn, lowest), drawn)
         return np.where(p > self.levels[-1], np.maximum(drawn, highest), drawn)
 
-    def _inverse(self, p: Values) -> Values:
+    def at_levels(self, p: Values) -> Values:
         """Return the quantiles at levels p, (n, s), including those in the tails."""
         below, left, above, right = self._tails
         piece = np.clip(np.searchsorted(self.levels, p) - 1, 0, len(self.levels) - 2)

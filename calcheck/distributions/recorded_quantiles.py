@@ -17,6 +17,7 @@ from calcheck.typing import Indices, Mask, Values
 
 STEEPEST, STEEPEST_OF_INTERVALS = 3.0, 4.0  # Largest change of the logarithm of a density within a normal score
 HAZARDS = 0.5, 30.0  # Least and largest decrease of the logarithm of a tail probability within a normal score
+LEVEL = 0.9  # Of the intervals that are taken for those of normal distributions
 LEAST, MOST = 1e-9, 30.0  # Limits of changes of the logarithm of a density within a part of the distribution
 Shares = tuple[Values, Values]
 
@@ -30,6 +31,12 @@ def record(values: Values, low: Values, high: Values, step: Values) -> Values:
 def _recorded_limits(known: "RecordedQuantiles | RecordedIntervals") -> Shares:
     """Return the recorded lower and upper limits of targets, (n,) each."""
     return tuple(record(np.stack([known.low, known.high], axis=1), known.low, known.high, known.step).T)
+
+
+def _within_step(known: "RecordedQuantiles | RecordedIntervals", y: Values, before: Values) -> Values:
+    """Return targets before, within the step of the recorded ones; these, where they are not rounded or at a limit."""
+    (low, high), half = _recorded_limits(known), known.step / 2
+    return np.where((y <= low) | (y >= high), y, np.clip(before, y - half, y + half))
 
 
 def _tilted(part: Values, change: Values) -> Values:
@@ -81,8 +88,22 @@ class RecordedQuantiles(Quantiles):
         """The quantiles by level, (q, n)."""
         return np.ascontiguousarray(self.values.T)
 
+    def record(self, y: Values) -> Values:
+        return record(y[:, None], self.low, self.high, self.step)[:, 0]
+
     def sample(self, rng: Random, size: int) -> Values:
-        return record(Quantiles(self.levels, self.before).sample(rng, size), self.low, self.high, self.step)
+        return record(self.unrecorded.sample(rng, size), self.low, self.high, self.step)
+
+    @cached_property
+    def unrecorded(self) -> Quantiles:
+        """The quantiles before."""
+        return Quantiles(self.levels, self.before)
+
+    def targets_before(self, y: Values, uniform: Values) -> Values:
+        """Return targets within the step that they stand for, (n,), at the level of random numbers in [0, 1)."""
+        low, high = (self.unrecorded.cdf(y + side * self.step / 2) for side in (-1, 1))
+        level = np.clip(low + uniform * (high - low), LEAST, 1 - LEAST)
+        return _within_step(self, y, self.unrecorded.at_levels(level[:, None])[:, 0])
 
     def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         """Yield targets, and distributions that are known between the quantiles.
@@ -133,7 +154,7 @@ class RecordedQuantiles(Quantiles):
 
     def unclipped(self, level: float) -> Mask:
         """Return in which rows no limit of the central interval is clipped, (n,)."""
-        lower, upper = Quantiles(self.levels, self.before).central_interval(level)
+        lower, upper = self.unrecorded.central_interval(level)
         return np.asarray((lower > self.low) & (upper < self.high))
 
     def _places(self, levels: Values) -> Indices:
@@ -170,7 +191,7 @@ class RecordedQuantiles(Quantiles):
     def _levels_at(self, at: Values) -> Shares:
         """Return between which numbers the distribution functions before are at some values, (n,) each."""
         if self.is_replicate:
-            return (Quantiles(self.levels, self.before).cdf(at),) * 2
+            return (self.unrecorded.cdf(at),) * 2
         last, rows, scores = len(self.levels) - 1, np.arange(len(at)), np.diff(sc.ndtri(self.levels))
         passed = np.sum(self.before <= at[:, None], axis=1)
         piece = np.clip(passed - 1, 0, last - 1)
@@ -201,6 +222,23 @@ class RecordedIntervals(Intervals):
 
     def __post_init__(self) -> None:
         """Check nothing: the intervals before are valid."""
+
+    @cached_property
+    def unrecorded(self) -> Intervals:
+        """The intervals before."""
+        return Intervals(self.levels, *self.before, self.point)
+
+    def targets_before(self, y: Values, uniform: Values) -> Values:
+        """Return targets within the step that they stand for, (n,), at random numbers in [0, 1), by normal laws."""
+        place = int(np.abs(self.levels - LEVEL).argmin())
+        lower, upper = (each[:, place] for each in self.before)
+        with np.errstate(invalid="ignore"):
+            middle, std = (lower + upper) / 2, (upper - lower) / 2 / sc.ndtri((1 + self.levels[place]) / 2)
+            side = np.where(y > middle, -1.0, 1.0)  # to the lower tail, where probabilities are exact
+            score, half = side * (y - middle) / std, self.step / (2 * std)
+            low, high = sc.ndtr(score - half), sc.ndtr(score + half)
+            before = middle + side * std * sc.ndtri(low + uniform * (high - low))
+        return _within_step(self, y, np.where(np.isfinite(before), before, y))
 
     @property
     def is_clipped(self) -> Mask | None:

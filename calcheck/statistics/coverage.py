@@ -255,9 +255,21 @@ def _reach(predictive: Predictive, level: float) -> tuple[Values, ...]:
     return (above,) if bool((np.abs(below - above) <= ROUNDING * above).all()) else (below, above)
 
 
+@cached
+def _targets_before(rows: Predictions) -> Values:
+    """Return targets before they were rounded, at random numbers that the rows themselves seed, (n,)."""
+    predictive, y = rows.distributions(), targets(rows)
+    if not isinstance(predictive, RecordedQuantiles | RecordedIntervals) or not predictive.step.any():
+        return y
+    return predictive.targets_before(y, RowRandom(row_keys(rows, SEED)).random(len(rows)))
+
+
 def _own_ratios(rows: Predictions, level: float) -> Values:
     """Return the ratios by the limits at a level."""
     y, predictive = targets(rows), rows.distributions()
+    if isinstance(predictive, RecordedQuantiles | RecordedIntervals):
+        y, predictive = _targets_before(rows), predictive.unrecorded
+        return _ratios(y, centers(predictive, level), *central_interval(predictive, level))
     if reach := _reach(predictive, level):
         away = y - medians(predictive)
         return np.asarray(np.abs(away) / reach[0] if len(reach) == 1 else np.maximum(away / reach[1], -away / reach[0]))

@@ -235,3 +235,17 @@ def test_the_next_command_has_the_options_that_a_notice_names(calcheck, tmp_path
     data.assign(sigma_y=0.5).to_csv(tmp_path / "a.csv", index=False)
     shown = " ".join(calcheck("evaluate", tmp_path / "a.csv").out.replace("\\", "").split())
     assert f"calcheck evaluate {tmp_path / 'a.csv'} --target-std sigma_y --clip -1,1" in shown
+
+
+def test_options_that_are_given_are_not_proposed_and_clipped_intervals_have_no_power_by_normal_laws():
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=N)
+    y = np.minimum(mean + rng.normal(size=N), 0.5)
+    data = pd.DataFrame({"y": y, "lower": mean - 1.645, "upper": mean + 1.645})
+    options = {"level": 0.9, "replicates": 39, "resamples": 0}
+    plain, clipped = (library.evaluate(data, **options, **more).conclusion for more in ({}, {"clip": (None, 0.5)}))
+    texts = [[each.text for each in found.effects] for found in (plain, clipped)]
+    assert any("--clip" in text for text in texts[0])
+    assert not any("--clip" in text for text in texts[1])
+    assert plain.power
+    assert not clipped.power

@@ -11,6 +11,7 @@ from calcheck.dependence.clusters import Clusters
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.continuous import Cauchy
 from calcheck.distributions.count_families import Poisson
+from calcheck.distributions.noise_clip_rounding import Observation
 from calcheck.distributions.positive import LogNormal
 from calcheck.distributions.quantiles import Intervals
 from calcheck.execution.run import Run
@@ -280,3 +281,22 @@ def test_intervals_without_width_have_no_factor_unless_targets_are_equal(y, low,
     rows = Predictions(y=np.full(60, y), predictive=Intervals(np.array([0.9]), np.zeros((60, 1)), np.zeros((60, 1))))
     found = factor(rows, replicates=39)
     assert (found.low, found.value) == (low, value)
+
+
+@pytest.mark.parametrize("as_quantiles", [True, False])
+@pytest.mark.parametrize(("narrower", "error"), [(1.0, 0.01), (0.75, 0.03)])
+def test_rounded_targets_show_the_factor_of_targets_within_their_step(narrower, error, as_quantiles):
+    """Targets that are rounded to half a standard deviation; before, all at a limit had the ratio 1.
+
+    The density of a ratio at 1 is 2 * 0.1031 * 1.645, so its limits are 2 * 1.645 * 0.3 / (0.3393 n^0.5) apart.
+    """
+    rng, n, levels = np.random.default_rng(0), 20_000, np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
+    mean = 3 * rng.normal(size=n)
+    values = mean[:, None] + narrower * stats.norm.ppf(levels)
+    stated = Quantiles(levels, values) if as_quantiles else Intervals(np.array([0.9]), values[:, :1], values[:, -1:])
+    y = np.floor((mean + rng.normal(size=n)) / 0.5 + 0.5) * 0.5 + 0.0
+    predictive = Observation(step=np.full(n, 0.5)).distributions(stated)
+    found = factor(Predictions(y=y, predictive=predictive), replicates=0, resamples=0)
+    assert found.value == pytest.approx(1 / narrower, rel=error)
+    assert found.low < found.value < found.high
+    assert (found.high - found.low) * narrower == pytest.approx(2 * 1.645 * 0.3 / (0.3393 * np.sqrt(n)), rel=0.25)
