@@ -174,19 +174,22 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
 
 
 def mean_share_below(left: Values, right: Values, levels: Values) -> Values:
-    """Return the means of :func:`share_below`, (q,), for jumps in parts of rows that fit in the cache."""
+    """Return the means of :func:`share_below`, (q,), in time O(n + q), from what each jump adds from level to level."""
     if left is right:
         return share_below(left, right, levels).sums(None) / len(left)
-    total, size, column = np.zeros(len(levels)), max(1, PART // (2 * len(levels))), levels[:, None]
-    for some in (slice(start, start + size) for start in range(0, len(left), size)):
-        low, high = left[some], right[some]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = (column - low) / (high - low)
-        np.clip(shares, 0, 1, out=shares)
-        if not (low < high).all():
-            np.copyto(shares, column >= high, where=low >= high)
-        total += shares.sum(axis=1)
-    return np.asarray(total / len(left))
+    added, gaps = np.zeros(len(levels) + 1), np.diff(levels)
+    for part in (slice(start, start + PART) for start in range(0, len(left), PART)):
+        first, last = _cell(left[part], levels), _cell(right[part], levels)
+        added += np.bincount(last, minlength=len(added))
+        rows = np.flatnonzero(first < last)
+        first, last, low, high = first[rows], last[rows], left[part][rows], right[part][rows]
+        slopes = 1 / (high - low)
+        added += np.bincount(first, (levels[first] - low) * slopes, len(added))
+        added += np.bincount(last, (high - levels[last - 1]) * slopes - 1, len(added))
+        rows = np.flatnonzero(last - first > 1)  # So the slopes are not large, and their sums do not cancel
+        starts, stops = (np.cumsum(np.bincount(cell[rows], slopes[rows], len(added))) for cell in (first, last))
+        added[1:-1] += (starts[:-2] - stops[1:-1]) * gaps
+    return np.asarray(np.cumsum(added)[:-1] / len(left))
 
 
 def share_of_row_below(left: Values, right: Values, level: float) -> Values:
@@ -353,19 +356,32 @@ def distance_of_sorted(values: Values) -> float:
 
 def distance_of_jumps(left: Values, right: Values) -> float:
     """Return the integral of :func:`cramer_von_mises` for jumps (n,); see :func:`distribution`."""
-    wide, middle = right - left > NARROW, (left + right) / 2
-    start, stop = np.where(wide, left, middle), np.where(wide, right, middle)
-    slopes = np.divide(1.0, right - left, out=np.zeros_like(left), where=wide)
-    ends = np.concatenate([start, stop])
-    order = np.argsort(ends)
-    places = ends[order]
-    widths, slope = np.diff(places), np.cumsum(np.concatenate([slopes, -slopes])[order])[:-1] / len(left)
-    above = np.concatenate([[0.0], np.cumsum(slope * widths)]) - places
-    if not wide.all():
-        above += np.cumsum(np.concatenate([~wide, np.zeros(len(left), np.bool_)])[order]) / len(left)
-    first, last = above[:-1], above[:-1] + (slope - 1) * widths
-    inner = np.sum((first**2 + first * last + last**2) * widths)
-    return float((inner + places[0] ** 3 + (1 - places[-1]) ** 3) / 3)
+    n, jump = len(left), right - left
+    ends, narrow = np.concatenate([left, right]), np.flatnonzero(jump <= NARROW)
+    ends[narrow] = ends[n + narrow] = (left[narrow] + right[narrow]) / 2
+    jump[narrow] = np.inf
+    rises = 1 / (jump * n)
+    changes, order = np.concatenate([rises, -rises]), _order(ends)
+    total = below = place = slope = 0.0
+    for part in (order[start : start + PART] for start in range(0, 2 * n, PART)):
+        places, change = ends[part], changes[part]
+        slopes = slope + np.cumsum(np.append(0.0, change))
+        widths = np.diff(places, prepend=place)
+        above = below + np.cumsum(slopes[:-1] * widths) - places
+        if len(narrow):
+            above += np.cumsum((change == 0) & (part < n)) / n
+        first = np.append(below - place, above[:-1])
+        last = first + (slopes[:-1] - 1) * widths
+        total += float(np.sum((first**2 + first * last + last**2) * widths))
+        below, place, slope = float(above[-1] + places[-1]), float(places[-1]), float(slopes[-1])
+    return (total + (1 - place) ** 3) / 3
+
+
+def _order(values: Values) -> Indices:
+    """Return the order of values in [0, 1] up to 2^-32, (n,): numpy sorts 16 bits by radix, four times as fast."""
+    whole = (values * (2.0**32 - 1)).astype(np.uint32)
+    order = np.argsort(whole.astype(np.uint16), kind="stable")
+    return np.asarray(order[np.argsort((whole >> 16).astype(np.uint16)[order], kind="stable")])
 
 
 def anderson_darling(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:

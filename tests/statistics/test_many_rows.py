@@ -26,7 +26,15 @@ from calcheck.statistics.groups import (
     digitize,
     resampled_weights,
 )
-from calcheck.statistics.pit import cramer_von_mises, distance_of_jumps, distance_of_sorted, distribution
+from calcheck.statistics.pit import (
+    cramer_von_mises,
+    distance_of_jumps,
+    distance_of_sorted,
+    distribution,
+    levels_of,
+    mean_share_below,
+    share_below,
+)
 from calcheck.statistics.zscores import median
 from tests.helpers.families import cauchy, gaussian, laplace, student_t
 from tests.helpers.files import limited
@@ -34,6 +42,10 @@ from tests.helpers.files import write as save
 
 PLAIN = Run(resamples=0, replicates=0)
 NUMBERS = st.lists(st.sampled_from([-1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 1e300]), min_size=1, max_size=40)
+JUMPS = st.tuples(
+    st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]) | st.floats(0, 1),
+    st.sampled_from([0.0, 1e-12, 2.0**-20, 2.0**-19, 1e-3, 0.1, 0.25, 1.0]),
+)
 FIRST = 1 - np.arange(10) / 10  # shares of rows
 
 
@@ -118,6 +130,12 @@ def test_the_pit_distance_of_sorted_values_is_that_of_their_distribution():
     assert_allclose(distance_of_sorted(np.sort(values)), expected, rtol=1e-12)
 
 
+def limits(jumps):
+    """Return the limits of jumps that are given by their starts and widths."""
+    left, width = np.array(jumps).T
+    return left, np.minimum(left + width, 1)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_the_pit_distance_of_jumps_is_that_of_their_distribution(share):
     rng = np.random.default_rng(0)
@@ -126,6 +144,24 @@ def test_the_pit_distance_of_jumps_is_that_of_their_distribution(share):
     terms, places = distribution(left, right)
     expected = cramer_von_mises(Averages(terms, 300).means(), places)
     assert_allclose(distance_of_jumps(left, right), expected, rtol=1e-12)
+
+
+@given(jumps=st.lists(JUMPS, min_size=1, max_size=60), times=st.sampled_from([1, 2000]))
+@settings(max_examples=100, deadline=None)
+def test_the_pit_distance_of_narrow_and_of_many_jumps_is_that_of_their_distribution(jumps, times):
+    left, right = (np.tile(ends, times) for ends in limits(jumps))
+    terms, places = distribution(left, right)
+    expected = cramer_von_mises(Averages(terms, len(left)).means(), places)
+    assert_allclose(distance_of_jumps(left, right), expected, atol=1e-10)
+
+
+@given(jumps=st.lists(JUMPS, min_size=1, max_size=60), count=st.sampled_from([1, 3, 9, 99, 255]), even=st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_mean_shares_below_levels_are_those_of_each_jump(jumps, count, even):
+    left, right = limits(jumps)
+    levels = levels_of(count) if even else levels_of(count) ** 2
+    expected = share_below(left, right, levels).sums(None) / len(left)
+    assert_allclose(mean_share_below(left, right, levels), expected, atol=1e-10)
 
 
 def test_cut_tie_groups_are_few():
