@@ -332,6 +332,7 @@ class Intervals(Predictive):
 
     family: ClassVar[str] = "intervals"
     shared: ClassVar[tuple[str, ...]] = ("levels",)
+    records: ClassVar[bool] = False  # Whether they are of targets that are clipped or rounded
     levels: Values  # (k,), different, in (0, 1), equal for all rows
     # lower, upper: (n, k), limits, lower <= upper; they belong to the intervals, and may be infinite
     lower: Values
@@ -426,11 +427,11 @@ class Intervals(Predictive):
 
     def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         drawn = rng.for_replicate(numbers.start).random((len(self), len(numbers)))
-        clipped = self.is_clipped
+        how: dict[str, Any] = {"clipped": self.is_clipped, "is_recorded": self.records}
         for uniform in drawn.T:
             inside, is_above = uniform[:, None] <= self.levels, uniform * SIDES % 1 < 1 / 2
             known = self.levels, self.lower, self.upper, self.point
-            yield y, Replicate(*known, inside=inside, is_above=is_above, clipped=clipped)
+            yield y, Replicate(*known, inside=inside, is_above=is_above, **how)
 
     def describe(self) -> list[str]:
         template = "; ".join(f"[{{}}, {{}}] at {level:g}" for level in self.levels)
@@ -446,6 +447,7 @@ class Replicate(Intervals):
     inside: Mask = field(kw_only=True)  # (n, k), whether the target is inside each interval
     is_above: Mask = field(kw_only=True)  # (n,), whether the target is above the others, else below
     clipped: Mask | None = field(kw_only=True)  # (n, k), as ``is_clipped``
+    is_recorded: bool = field(kw_only=True)  # As ``records``
 
     def __post_init__(self) -> None:
         """Check nothing: the intervals are those of valid rows."""

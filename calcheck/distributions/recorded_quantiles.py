@@ -213,6 +213,7 @@ class RecordedQuantiles(Quantiles):
 class RecordedIntervals(Intervals):
     """Intervals of targets that are clipped and rounded, with those of the targets before."""
 
+    records: ClassVar[bool] = True
     shared: ClassVar[tuple[str, ...]] = ("levels", "has_limits")
     before: tuple[Values, Values]  # (n, k) each, lower and upper limits
     low: Values  # (n,), limits of targets; may be infinite
@@ -246,11 +247,6 @@ class RecordedIntervals(Intervals):
             return None
         at_low, at_high = self._at_limits
         return at_low | at_high
-
-    def unclipped(self, level: float) -> Mask:
-        """Return in which rows no limit of the interval is clipped, (n,)."""
-        at_low, at_high = self._at_limits
-        return np.asarray(~(at_low | at_high)[:, self.place(level)])
 
     @property
     def _at_limits(self) -> tuple[Mask, Mask]:
@@ -296,6 +292,12 @@ class RecordedIntervals(Intervals):
         return np.asarray(found / score)
 
 
+def has_both_limits(intervals: Intervals) -> bool:
+    """Return whether all intervals are stated with two limits."""
+    stated = intervals.unrecorded if isinstance(intervals, RecordedIntervals) else intervals
+    return bool(np.isfinite([stated.lower, stated.upper]).all())
+
+
 def record_limits(
     predictive: Quantiles | Intervals, low: Values, high: Values, step: Values, *, has_limits: bool
 ) -> Quantiles | Intervals:
@@ -303,7 +305,11 @@ def record_limits(
 
     Where all of them are on the grid, they are of rounded targets, and state nothing between its points.
     """
-    stated = (predictive.values,) if isinstance(predictive, Quantiles) else (predictive.lower, predictive.upper)
+    if isinstance(predictive, Quantiles):
+        stated: tuple[Values, ...] = (predictive.values,)
+    else:
+        stated = predictive.lower, predictive.upper
+        point = None if predictive.point is None else record(predictive.point[:, None], low, high, step)[:, 0]
     if step.any() and all((round_to(each, step[:, None]) == each).all() for each in stated):
         low, high = (round_to(limit, step) for limit in (low, high))
         step = np.zeros(len(step))
@@ -311,6 +317,5 @@ def record_limits(
     how: dict[str, Any] = {"low": low, "high": high, "step": step, "has_limits": has_limits}
     if isinstance(predictive, Quantiles):
         return RecordedQuantiles(predictive.levels, first, before=predictive.values, **how)
-    point = None if predictive.point is None else record(predictive.point[:, None], low, high, step)[:, 0]
     before = predictive.lower, predictive.upper
     return RecordedIntervals(predictive.levels, first, others[0], point, before=before, **how)

@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
-from calcheck.distributions.quantiles import Intervals
+from calcheck.distributions.quantiles import Intervals, Replicate
 from calcheck.distributions.recorded_quantiles import RecordedIntervals, RecordedQuantiles
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import LazyPredictive, Samples
@@ -40,18 +40,20 @@ def inside(rows: Predictions, level: float) -> dict[str, Values]:
     found = {"covered": covered(rows, level)}
     if states_limits(predictive):
         found["strictly_inside"] = covered(rows, level, strictly=True)
-    if isinstance(predictive, Intervals) and predictive.is_clipped is not None:  # of a replicate
-        clipped = predictive.is_clipped[:, predictive.place(level)]
-        found["excess"] = np.where(clipped, found["covered"] - level, 0.0)
+    if isinstance(predictive, Replicate) and predictive.is_recorded:
+        counts = unclipped(rows, level)
+        found["excess"] = np.zeros(len(rows)) if counts is None else (1 - counts) * (found["covered"] - level)
     return found
 
 
 def unclipped(rows: Predictions, level: float) -> Values | None:
     """Return in which rows no stated limit is clipped, (n,), 0 or 1; None if targets have no limits."""
     predictive = rows.distributions()
-    if not isinstance(predictive, RecordedQuantiles | RecordedIntervals) or not predictive.has_limits:
-        return None
-    return predictive.unclipped(level).astype(np.float64)
+    if isinstance(predictive, Intervals) and predictive.is_clipped is not None:
+        return np.where(predictive.is_clipped[:, predictive.place(level)], 0.0, 1.0)
+    if isinstance(predictive, RecordedQuantiles) and predictive.has_limits:
+        return predictive.unclipped(level).astype(np.float64)
+    return None
 
 
 def shares_at_limits(found: Mapping[str, Values]) -> AtLimits:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.distributions.quantiles import Intervals
-from calcheck.distributions.recorded_quantiles import RecordedQuantiles
+from calcheck.distributions.recorded_quantiles import RecordedQuantiles, has_both_limits
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.reports.conclusion import Direction
@@ -130,7 +130,7 @@ def _without_clipped(
 def _between_limits(rows: Predictions) -> tuple[Values, Values, Values]:
     """Return the levels of limits of intervals as quantiles, (q,), and limits of the PIT that are right up to these."""
     predictive, y = rows.distributions(), targets(rows)[:, None]
-    if not isinstance(predictive, Intervals) or np.isinf([predictive.lower, predictive.upper]).any():
+    if not isinstance(predictive, Intervals) or not has_both_limits(predictive):
         raise DataError("a bias is seen by the targets below and above intervals, and some have one limit only")
     stated = np.sort(predictive.levels)
     limits = np.column_stack([end for level in stated.tolist() for end in central_interval(predictive, level)])

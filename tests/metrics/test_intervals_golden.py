@@ -434,6 +434,28 @@ def test_the_bias_of_clipped_intervals_is_that_of_the_others(shift):
     assert_allclose(found.value, shift, atol=0.03)
 
 
+def test_intervals_without_lower_limits_state_no_bias_if_targets_are_clipped():
+    """Their lower limits are those of the targets, which says nothing about the others."""
+    rng = np.random.default_rng(0)
+    stated = Intervals(np.array([0.9]), np.full((400, 1), -np.inf), np.full((400, 1), norm.ppf(0.9)))
+    rows = Predictions(y=np.maximum(rng.normal(size=400), -0.5), predictive=stated)
+    rows = replace(rows, observation=Observation(low=np.full(400, -0.5))).observed()
+    with pytest.raises(DataError, match="some have one limit only"):
+        METRICS["standardized-bias"]().compute(rows)
+
+
+@pytest.mark.parametrize("high", [np.inf, 0.5])
+@pytest.mark.parametrize("step", [0.0, 0.5])
+def test_intervals_of_clipped_and_rounded_targets_are_judged_with_clusters(high, step):
+    """Replicates, which draw what is inside, have the same terms."""
+    rows = shifted(300, 2, 0.0, lambda values: values, (0.5, 0.9), columns={"c": np.arange(300) % 30})
+    y = np.minimum(rows.y, high)
+    known = Observation(high=np.full(300, high), step=np.full(300, step) if step else None)
+    y = np.floor(y / step + 0.5) * step if step else y
+    found = calcheck.evaluate(replace(rows, y=y, observation=known).observed(), cluster="c", replicates=39)
+    assert found.conclusion.answer != "no"
+
+
 @pytest.mark.parametrize("shape", [lambda score: score, np.exp])
 def test_a_shift_of_intervals_is_in_half_widths_of_normal_distributions_of_any_transformation(shape):
     scores = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
