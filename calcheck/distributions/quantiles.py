@@ -1,7 +1,7 @@
 """Distributions given by quantiles, and prediction intervals."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -109,6 +109,12 @@ class Quantiles(Predictive):
         tails = below * ((away[:, 0] - left) ** 2 + left**2) + above * ((away[:, -1] + right) ** 2 + right**2)
         return np.asarray(np.sqrt(squares @ np.diff(self.levels) + tails))
 
+    def rescale(self, shift: Values, factor: Values) -> Self:
+        """Return the quantiles moved, and stretched about the middle of those at the innermost levels."""
+        inner = np.abs(self.levels - 1 / 2)
+        middle = self.values[:, inner <= inner.min() + LEVEL_TOLERANCE].mean(axis=1, keepdims=True)
+        return replace(self, values=middle + shift[:, None] + factor[:, None] * (self.values - middle))
+
     def raw_moments(self, order: int) -> Values:
         """Return the moments: sums over uniform pieces and exponential tails, (n, order + 1)."""
         self._require_tails(f"moment of order {order}")
@@ -149,6 +155,10 @@ class Quantiles(Predictive):
         return np.asarray(
             score + _tail_crps(self.values[:, 0] - y, below, left) + _tail_crps(y - self.values[:, -1], above, right)
         )
+
+    def losses(self, y: Values) -> Values:
+        """Return the scores that fits minimize, (n,): the CRPS."""
+        return self.crps(y)
 
     def quantile(self, p: float) -> Values:
         """Return the quantiles; at the given levels, they are exactly the given values."""
@@ -399,6 +409,16 @@ class Intervals(Predictive):
         if abs(self.levels[place] - level) > LEVEL_TOLERANCE:
             raise DataError(f"there is no interval at the level {level:g} (levels: {self._listed()})")
         return place
+
+    def rescale(self, shift: Values, factor: Values) -> Self:
+        """Return the intervals moved, and stretched about their middles."""
+        middle, half = (self.lower + self.upper) / 2 + shift[:, None], factor[:, None] * (self.upper - self.lower) / 2
+        return replace(self, lower=middle - half, upper=middle + half)
+
+    def losses(self, y: Values) -> Values:
+        """Return the mean interval scores of the levels, (n,)."""
+        beyond = np.maximum(self.lower - y[:, None], 0) + np.maximum(y[:, None] - self.upper, 0)
+        return np.asarray((self.upper - self.lower + 2 / (1 - self.levels) * beyond).mean(axis=1))
 
     def central_interval(self, level: float) -> tuple[Values, Values]:
         """Return the limits of the interval at a level, (n,) each; it need not be central."""

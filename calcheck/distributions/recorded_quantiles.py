@@ -105,6 +105,15 @@ class RecordedQuantiles(Quantiles):
         level = np.clip(low + uniform * (high - low), LEAST, 1 - LEAST)
         return _within_step(self, y, self.unrecorded.at_levels(level[:, None])[:, 0])
 
+    def losses(self, y: Values) -> Values:
+        """Return the negative log probabilities of the steps of rounded targets, (n,); else the CRPS."""
+        if not self.step.any():
+            return super().losses(y)
+        low, high = _recorded_limits(self)
+        start, stop = (self.unrecorded.cdf(y + side * self.step / 2) for side in (-1, 1))
+        mass = np.where(y >= high, 1.0, stop) - np.where(y <= low, 0.0, start)
+        return np.asarray(-np.log(np.maximum(mass, np.finfo(np.float64).tiny)))
+
     def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         """Yield targets, and distributions that are known between the quantiles.
 
@@ -228,6 +237,11 @@ class RecordedIntervals(Intervals):
     def unrecorded(self) -> Intervals:
         """The intervals before."""
         return Intervals(self.levels, *self.before, self.point)
+
+    def losses(self, y: Values) -> Values:
+        """Return the mean interval scores of the levels, (n,), with limits that are clipped and not rounded."""
+        lower, upper = (np.clip(each.T, self.low, self.high).T for each in self.before)
+        return Intervals(self.levels, lower, upper).losses(y)
 
     def targets_before(self, y: Values, uniform: Values) -> Values:
         """Return targets within the step that they stand for, (n,), at random numbers in [0, 1), by normal laws."""

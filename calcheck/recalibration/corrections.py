@@ -181,7 +181,8 @@ class ShiftScale(Step):
 
     def corrected(self, rows: Predictions) -> Predictive:
         predictive = rows.distributions().load()
-        return predictive.rescale(self.shift * predictive.spread(), np.full(len(rows), self.factor))
+        shift = self.shift * predictive.spread() if self.shift else np.zeros(len(rows))
+        return predictive.rescale(shift, np.full(len(rows), self.factor))
 
     def describe(self) -> str:
         scaled = f"uncertainties {times(self.factor)}"

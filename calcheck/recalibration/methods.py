@@ -87,22 +87,27 @@ def _most_likely(predictive: LocationScale, z: Values) -> map_steps.ShiftScale:
 
 
 def fit_observed(rows: Predictions, name: str) -> map_steps.ShiftScale:
-    """Return the shift and scaling of predictions by which observed targets are most likely; of draws, by the CRPS."""
+    """Return the shift and scaling of predictions by which observed targets are most likely, or have the best score.
+
+    That is the CRPS of draws and of quantiles of clipped targets, and the interval score.
+    """
     from scipy.optimize import minimize
 
     if name not in OBSERVED_METHODS or rows.observation is None:
         raise DataError(f"with --target-std, --clip or --rounded, only {' and '.join(OBSERVED_METHODS)} are fitted")
     predictive, y = rows.distributions().load(), rows.targets().reshape(len(rows))
     observation = cast("Observation", rows.observation)  # several targets are fitted one by one
-    spread, ones = predictive.spread(), np.ones(len(rows))
+    start, ones = np.zeros(1 if name == OBSERVED_METHODS[0] else 2), np.ones(len(rows))
+    spread = predictive.spread() if len(start) > 1 else np.zeros(len(rows))
 
     def loss(parameters: Values) -> float:
         shift = parameters[1] if len(parameters) > 1 else 0.0
         moved = predictive.rescale(shift * spread, np.exp(np.clip(parameters[0], -20, 20)) * ones)
         moved = observation.distributions(moved, once=True)
+        if isinstance(moved, Quantiles | Intervals):
+            return float(np.mean(moved.losses(y)))
         return float(np.mean(-moved.log_prob(y) if predictive.n_draws is None else moved.crps(y)))
 
-    start = np.zeros(1 if name == OBSERVED_METHODS[0] else 2)
     best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-10, "maxiter": 400})
     if not np.isfinite(best.fun):
         raise DataError("some targets are impossible for all shifts and factors that were tried")
@@ -424,9 +429,14 @@ class Method:
         return tuple(steps)
 
 
-def candidates(predictive: Predictive) -> tuple[Method, ...]:
-    """Return the methods among which ``auto`` chooses, by freedom; draws are moved and scaled only."""
-    if isinstance(predictive, (Quantiles, Intervals)):
+def candidates(predictive: Predictive, *, observed: bool = False) -> tuple[Method, ...]:
+    """Return the methods among which ``auto`` chooses, by freedom; draws are moved and scaled only.
+
+    If targets were observed with noise, clipped or rounded, quantiles and intervals are too.
+    """
+    if isinstance(predictive, (Quantiles, Intervals)) and observed:
+        names = ["scale"] + (["shift-scale"] if isinstance(predictive, Quantiles) else [])
+    elif isinstance(predictive, (Quantiles, Intervals)):
         names = ["conformal"] + (["pit"] if isinstance(predictive, Quantiles) else [])
     elif isinstance(predictive, Counts):
         names = ["beta", "pit"]

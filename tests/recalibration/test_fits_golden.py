@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
+from calcheck.distributions.noise_clip_rounding import Observation
 from calcheck.distributions.quantiles import Intervals
 from calcheck.predictions import Predictions
 from calcheck.recalibration.corrections import Scale, gamma_loss, gamma_regression
@@ -14,6 +17,7 @@ from calcheck.recalibration.methods import (
     fit_bin_scaling,
     fit_conformal,
     fit_local,
+    fit_observed,
     fit_pit,
     fit_scale,
     fit_shift_scale,
@@ -192,3 +196,33 @@ def test_a_curve_of_an_input_is_recovered():
     )
     found = fit_local(rows, FitOptions(by=("x",))).apply(rows).predictive.scale
     assert np.abs(np.log(found) - np.abs(x) / 2).max() < 0.2
+
+
+@pytest.mark.parametrize("as_quantiles", [True, False])
+@pytest.mark.parametrize(
+    "how", [{"noise": 1.0}, {"high": 0.5}, {"step": 0.5}, {"noise": 1.0, "high": 0.5, "step": 0.5}], ids="-".join
+)
+def test_fits_to_observed_targets_find_the_scale_of_the_predictions_before(how, as_quantiles):
+    """Quantiles and intervals of normal distributions that are 25 % too narrow, and 0.3 deviations too low.
+
+    A shift of intervals is not fitted, so theirs have none. With a scale alone, noise of known size is not scaled.
+    """
+    rng, n, levels = np.random.default_rng(0), 20_000, np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
+    mean = rng.normal(size=n)
+    y = mean + rng.normal(size=n) + (0.3 if as_quantiles else 0.0)
+    y = y + how.get("noise", 0.0) * rng.normal(size=n)
+    y = np.minimum(y, how.get("high", np.inf))
+    if step := how.get("step"):
+        y = np.floor(y / step + 0.5) * step + 0.0
+    values = mean[:, None] + 0.75 * stats.norm.ppf(levels)
+    stated = Quantiles(levels, values) if as_quantiles else Intervals(np.array([0.9]), values[:, :1], values[:, -1:])
+    observation = Observation(**{name: np.full(n, value) for name, value in how.items()})
+    rows = Predictions(y=y, predictive=stated, observation=observation)
+    found = fit_observed(rows, "shift-scale" if as_quantiles else "scale")
+    assert found.factor == pytest.approx(1 / 0.75, rel=0.03)
+    corrected = found.corrected(rows)
+    if as_quantiles:
+        assert np.mean(corrected.values[:, 3] - mean) == pytest.approx(0.3, abs=0.03)
+        assert_allclose(np.diff(corrected.values[:, [0, -1]]), 0.75 * found.factor * 2 * 1.644854, rtol=1e-5)
+    else:
+        assert_allclose(corrected.upper - corrected.lower, 0.75 * found.factor * 2 * 1.644854, rtol=1e-5)

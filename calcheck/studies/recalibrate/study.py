@@ -287,7 +287,7 @@ class _Study:
         predictive = self.rows.distributions().load()
         asked = self.options.method
         methods = (
-            corrections.candidates(predictive)
+            corrections.candidates(predictive, observed=self.rows.observation is not None)
             if asked == corrections.AUTO
             else (corrections.Method(corrections.NONE), corrections.Method.parse(asked))
         )
