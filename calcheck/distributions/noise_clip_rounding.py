@@ -17,15 +17,14 @@ from calcheck.distributions.count_base import Counts
 from calcheck.distributions.joint import DEPENDENT, JointGaussian, from_covariance, with_marginals
 from calcheck.distributions.mixture import Mixture, Noisy
 from calcheck.distributions.quantiles import Intervals, Quantiles
-from calcheck.distributions.recorded_quantiles import RecordedIntervals, record_limits
+from calcheck.distributions.recorded_quantiles import RecordedIntervals, is_on_grid, record_limits
 from calcheck.distributions.row_random import Random, RowRandom, Words
 from calcheck.distributions.samples import LazyPredictive, Samples
 from calcheck.distributions.special import NODES, SCORES, columns, panels, round_to
 from calcheck.errors import DataError
-from calcheck.typing import AnyArray, Indices, Mask, Values
+from calcheck.typing import AnyArray, Indices, Values
 
 SEED = 0x0B5E  # Of the noise that is added to draws
-ON_GRID = 1e-2  # Maximum distance of a target from the grid, in steps; of single precision
 SINGLE = 1e-7  # Relative distance within a limit of numbers that are at the limit in single precision
 AT_LIMIT = 1e-6  # Maximum relative distance of a target beyond a limit; of single precision
 MOST_POINTS = 1 << 10  # Most points of the grid of rounded targets on each side of the median
@@ -100,7 +99,7 @@ class Observation:
         """Return targets (n,) at exactly the limits and points of the grid that they are at up to single precision."""
         low, high = self._limits(len(y))
         if self.step is not None:
-            require("y", _on_grid(y, self.step), "must be multiples of --rounded")
+            require("y", is_on_grid(y, self.step), "must be multiples of --rounded")
             y, low, high = (round_to(each, self.step) for each in (y, low, high))
         near = np.clip(y, low, high)
         for limit in (low, high):
@@ -219,10 +218,12 @@ def _step_hints(y: Values, predictive: Predictive) -> Iterator[str]:
     low, high = predictive.central_interval(level) if stated is not None else predictive.support_interval(TAIL)
     with np.errstate(invalid="ignore"):
         spread = float(np.median(high - low) / (2 * sc.ndtri((1 + level) / 2)))
-    if not _on_grid(values, step).all() or step < COARSE * spread:
+    if not is_on_grid(values, step).all() or step < COARSE * spread:
         return
     match predictive:
-        case Samples(draws=stated) | Quantiles(values=stated) | Intervals(lower=stated) if _on_grid(stated, step).all():
+        case Samples(draws=stated) | Quantiles(values=stated) | Intervals(lower=stated) if is_on_grid(
+            stated, step
+        ).all():
             return
     yield f"all targets are multiples of {step:.6g}: if they are rounded, pass --rounded {_shortest(step)}"
 
@@ -231,11 +232,6 @@ def _shortest(number: float) -> str:
     """Return the text of a number, for an option, with the fewest digits, at least six, that are exact enough."""
     texts = (f"{number:.{digits}g}" for digits in range(6, 18))
     return next(text for text in texts if abs(float(text) - number) <= SINGLE / 2 * abs(number))
-
-
-def _on_grid(values: Values, step: Values | float) -> Mask:
-    """Return which values are multiples of a step, up to single precision."""
-    return np.asarray(np.abs(values / step - np.rint(values / step)) <= ON_GRID)
 
 
 def add_noise(predictive: Predictive, noise: Values, keys: Words | None = None) -> Predictive:

@@ -18,6 +18,7 @@ from calcheck.typing import Indices, Mask, Values
 STEEPEST, STEEPEST_OF_INTERVALS = 3.0, 4.0  # Largest change of the logarithm of a density within a normal score
 HAZARDS = 0.5, 30.0  # Least and largest decrease of the logarithm of a tail probability within a normal score
 LEVEL = 0.9  # Of the intervals that are taken for those of normal distributions
+ON_GRID = 1e-2  # Maximum distance of a number from the grid, in steps; of single precision
 LEAST, MOST = 1e-9, 30.0  # Limits of changes of the logarithm of a density within a part of the distribution
 Shares = tuple[Values, Values]
 
@@ -26,6 +27,13 @@ def record(values: Values, low: Values, high: Values, step: Values) -> Values:
     """Return targets or quantiles (n, k) as they are recorded: clipped, and rounded unless the step is 0."""
     clipped = np.clip(values, low[:, None], high[:, None])
     return round_to(clipped, step[:, None]) if step.any() else clipped
+
+
+def is_on_grid(values: Values, step: Values | float) -> Mask:
+    """Return which values are multiples of a step, up to single precision; infinite ones are."""
+    with np.errstate(invalid="ignore"):
+        away = np.abs(values / step - np.rint(values / step))
+    return np.asarray(np.isinf(values) | (away <= ON_GRID))
 
 
 def _recorded_limits(known: "RecordedQuantiles | RecordedIntervals") -> Shares:
@@ -324,12 +332,15 @@ def record_limits(
     else:
         stated = predictive.lower, predictive.upper
         point = None if predictive.point is None else record(predictive.point[:, None], low, high, step)[:, 0]
-    if step.any() and all((round_to(each, step[:, None]) == each).all() for each in stated):
-        low, high = (round_to(limit, step) for limit in (low, high))
+    if step.any() and all(is_on_grid(each, step[:, None]).all() for each in stated):
+        low, high, stated = (
+            round_to(low, step),
+            round_to(high, step),
+            tuple(round_to(each, step[:, None]) for each in stated),
+        )
         step = np.zeros(len(step))
     first, *others = (record(each, low, high, step) for each in stated)
     how: dict[str, Any] = {"low": low, "high": high, "step": step, "has_limits": has_limits}
     if isinstance(predictive, Quantiles):
-        return RecordedQuantiles(predictive.levels, first, before=predictive.values, **how)
-    before = predictive.lower, predictive.upper
-    return RecordedIntervals(predictive.levels, first, others[0], point, before=before, **how)
+        return RecordedQuantiles(predictive.levels, first, before=stated[0], **how)
+    return RecordedIntervals(predictive.levels, first, others[0], point, before=(stated[0], stated[1]), **how)

@@ -434,6 +434,23 @@ def test_batches_of_clipped_and_rounded_targets_give_the_same(name, step):
     assert (AT_QUANTILES in streamed.warnings) == (AT_QUANTILES in whole.warnings) == (step > 0)
 
 
+@pytest.mark.parametrize("as_intervals", [False, True])
+def test_quantiles_on_the_grid_of_rounded_targets_are_found_in_any_unit(as_intervals):
+    """Multiples of 0.1 are none in binary numbers; before, right models failed in tenths that passed in whole units."""
+    rng = np.random.default_rng(0)
+    mean, levels = np.rint(4 * rng.normal(size=500)), np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
+    y = np.rint(mean + 0.8 * rng.normal(size=500))
+    values, found = np.rint(mean[:, None] + 0.8 * stats.norm.ppf(levels)), []
+    for unit, scale in ((1.0, lambda each: each), (0.1, lambda each: np.round(each / 10, 1))):
+        ends = scale(values)
+        stated = Intervals(np.array([0.9]), ends[:, :1], ends[:, -1:]) if as_intervals else Quantiles(levels, ends)
+        known = Observation(step=np.full(500, unit))
+        rows = Predictions(y=known.targets(scale(y)), predictive=known.distributions(stated))
+        (of_unit,) = evaluate(InMemory(rows), [METRICS["coverage"]()], run=FAST).results
+        found.append((of_unit.value, of_unit.verdict))
+    assert found[0] == found[1] == (found[0][0], "pass")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("as_intervals", [False, True])
 @pytest.mark.parametrize("step", [0.0, 0.75])
