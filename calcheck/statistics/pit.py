@@ -1,6 +1,7 @@
 """Values of the CDF at the targets (PIT): their distribution, components, and distances from uniformity."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,13 @@ from calcheck.distributions.recorded_quantiles import RecordedQuantiles, has_bot
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.reports.conclusion import Direction
-from calcheck.statistics.groups import PART, Groups, MeanTerm, TieGroups, digitize
+from calcheck.statistics.groups import CROWDED, PART, Groups, MeanTerm, TieGroups, digitize
 from calcheck.statistics.zscores import central_interval, targets
 from calcheck.typing import Indices, Mask, Values
 
 Slope = Values | float
 TIED = 1e-9  # Maximum distance of a PIT from a stated level to which it is equal up to rounding
+MANY = 1 << 14  # Minimum rows for which adding by level is faster than a product with all shares
 FEW = 16  # Minimum rows per distinct jump for which grouping equal jumps is faster
 NARROW = 2.0**-20  # Narrower jumps are treated as points: their large slopes would cause cancellation in sums
 COMPONENTS = 4  # Bias, dispersion, skewness and tails
@@ -163,6 +165,8 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
         return Groups(_cell(right, levels), cells, cumulative=True)
     jumps = np.flatnonzero(left < right)
     label, low, high = _different(left[jumps], right[jumps])
+    if label is None and CROWDED * (cells + len(low)) > len(left) >= MANY:
+        return _Jumps(left, right, levels)
     shares = (levels - low[:, None]) / (high - low)[:, None]  # (c, q)
     np.clip(shares, 0, 1, out=shares)
     if len(jumps) == len(left):
@@ -173,23 +177,50 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
     return Groups(all_labels, cells + len(low), np.concatenate([steps, shares]))
 
 
+class _Jumps(Groups):
+    """Groups of :func:`share_below` with each row as a class; sums take time O(n + q), from level to level."""
+
+    def __init__(self, left: Values, right: Values, levels: Values) -> None:
+        first, last = _cell(left, levels), _cell(right, levels)
+        edges, is_across = np.concatenate([[0.0], levels, [1.0]]), first < last
+        slopes = np.divide(1.0, right - left, out=np.zeros(len(left)), where=is_across)
+        start, stop = (edges[first + 1] - left) * slopes, (right - edges[last]) * slopes + ~is_across
+        slopes[last - first < 2] = 0  # noqa: PLR2004 - levels, so that slopes are not large and sums do not cancel
+        vars(self).update(limits=(left, right, levels), label=None, classes=len(left))
+        vars(self).update(at_first=(first, start, slopes), at_last=(last, stop, slopes))
+
+    limits: tuple[Values, Values, Values]
+    at_first: tuple[NDArray[np.unsignedinteger[Any]], Values, Values]  # First level above a start, share, and slope
+    at_last: tuple[NDArray[np.unsignedinteger[Any]], Values, Values]
+
+    @cached_property
+    def shares(self) -> Values:
+        left, right, levels = self.limits
+        return np.stack([share_of_row_below(left, right, level) for level in levels], axis=1)
+
+    def of_classes(self, sums: Values) -> Values:
+        levels = self.limits[2]
+        found = np.empty((*sums.shape[:-1], len(levels)))
+        for line in np.ndindex(sums.shape[:-1]):
+            added, slopes = np.zeros(len(levels) + 1), np.zeros((2, len(levels) + 1))
+            for part in (slice(start, start + PART) for start in range(0, self.classes, PART)):
+                weights = sums[line][part]
+                for slope, (cell, share, own) in zip(slopes, (self.at_first, self.at_last), strict=True):
+                    places = cell[part].astype(np.intp)
+                    added += np.bincount(places, weights * share[part], len(added))
+                    slope += np.bincount(places, weights * own[part], len(added))
+            begun, ended = np.cumsum(slopes, axis=1)
+            added[1:-1] += (begun[:-2] - ended[1:-1]) * np.diff(levels)
+            found[line] = np.cumsum(added)[:-1]
+        return found
+
+
 def mean_share_below(left: Values, right: Values, levels: Values) -> Values:
-    """Return the means of :func:`share_below`, (q,), in time O(n + q), from what each jump adds from level to level."""
+    """Return the means of :func:`share_below`, (q,), in time O(n + q)."""
     if left is right:
         return share_below(left, right, levels).sums(None) / len(left)
-    added, gaps = np.zeros(len(levels) + 1), np.diff(levels)
-    for part in (slice(start, start + PART) for start in range(0, len(left), PART)):
-        first, last = _cell(left[part], levels), _cell(right[part], levels)
-        added += np.bincount(last, minlength=len(added))
-        rows = np.flatnonzero(first < last)
-        first, last, low, high = first[rows], last[rows], left[part][rows], right[part][rows]
-        slopes = 1 / (high - low)
-        added += np.bincount(first, (levels[first] - low) * slopes, len(added))
-        added += np.bincount(last, (high - levels[last - 1]) * slopes - 1, len(added))
-        rows = np.flatnonzero(last - first > 1)  # So the slopes are not large, and their sums do not cancel
-        starts, stops = (np.cumsum(np.bincount(cell[rows], slopes[rows], len(added))) for cell in (first, last))
-        added[1:-1] += (starts[:-2] - stops[1:-1]) * gaps
-    return np.asarray(np.cumsum(added)[:-1] / len(left))
+    parts = (slice(start, start + PART) for start in range(0, len(left), PART))
+    return np.asarray(sum(_Jumps(left[part], right[part], levels).sums(None) for part in parts) / len(left))
 
 
 def share_of_row_below(left: Values, right: Values, level: float) -> Values:

@@ -34,6 +34,7 @@ from calcheck.statistics.pit import (
     levels_of,
     mean_share_below,
     share_below,
+    share_of_row_below,
 )
 from calcheck.statistics.zscores import median
 from tests.helpers.families import cauchy, gaussian, laplace, student_t
@@ -162,6 +163,17 @@ def test_mean_shares_below_levels_are_those_of_each_jump(jumps, count, even):
     levels = levels_of(count) if even else levels_of(count) ** 2
     expected = share_below(left, right, levels).sums(None) / len(left)
     assert_allclose(mean_share_below(left, right, levels), expected, atol=1e-10)
+
+
+def test_shares_below_levels_of_many_jumps_are_those_of_each_jump():
+    """Of 20,000 rows, of which some have no jump, and of their resamples."""
+    rng, levels = np.random.default_rng(0), levels_of(9)
+    left, right = limits([*zip(rng.random(20_000), rng.choice([0, 1e-12, 0.05, 0.5], 20_000), strict=True)])
+    each = np.stack([share_of_row_below(left, right, level) for level in levels], axis=1)
+    found, weights = share_below(left, right, levels), rng.poisson(1, (2, 20_000)).astype(float)
+    assert_allclose(found.sums(None), each.sum(axis=0), rtol=1e-12)
+    assert_allclose(found.weighted_sums(weights), weights @ each, rtol=1e-12)
+    assert_array_equal(found.membership(), each)
 
 
 def test_cut_tie_groups_are_few():
