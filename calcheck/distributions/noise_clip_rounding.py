@@ -28,7 +28,8 @@ SEED = 0x0B5E  # Of the noise that is added to draws
 SINGLE = 1e-7  # Relative distance within a limit of numbers that are at the limit in single precision
 AT_LIMIT = 1e-6  # Maximum relative distance of a target beyond a limit; of single precision
 MOST_POINTS = 1 << 10  # Most points of the grid of rounded targets on each side of the median
-MAX_CACHED_VALUES = 1 << 23  # Maximum numbers in cached sums, 64 MiB
+MAX_CACHED_VALUES = 1 << 23  # Maximum numbers in a cached grid, 64 MiB
+MAX_CACHED_SUMS = 1 << 25  # Maximum numbers in cached sums, 256 MiB
 TINY = 1e-290  # Probability below which logarithms are those of densities
 LEAST_STD = 1e-30  # Least standard deviation where nearly all targets are equal, relative to that before
 STEEP = 1e-3  # Step of the slope of log densities, in standard deviations
@@ -368,15 +369,20 @@ class Clipped(_Mapped):
         self.base.validate_targets(np.where((y > self.low) & (y < self.high), y, 0.0))
 
     def cdf(self, y: Values) -> Values:
-        return self.cdf_limits(y)[1]
+        return self._up_to(y, self.base.cdf(y))
 
     def cdf_left(self, y: Values) -> Values:
-        return self.cdf_limits(y)[0]
+        return self._below(y, self.base.cdf_left(y))
 
     def cdf_limits(self, y: Values) -> tuple[Values, Values]:
         left, right = self.base.cdf_limits(y)
-        left = np.where(y <= self.low, 0.0, np.where(y > self.high, 1.0, left))
-        return left, np.where(y < self.low, 0.0, np.where(y >= self.high, 1.0, right))
+        return self._below(y, left), self._up_to(y, right)
+
+    def _below(self, y: Values, left: Values) -> Values:
+        return np.where(y <= self.low, 0.0, np.where(y > self.high, 1.0, left))
+
+    def _up_to(self, y: Values, right: Values) -> Values:
+        return np.where(y < self.low, 0.0, np.where(y >= self.high, 1.0, right))
 
     def above(self, y: Values) -> Values:
         return np.where(y <= self.low, 1.0, np.where(y > self.high, 0.0, self.base.above(y)))
@@ -510,8 +516,11 @@ class Rounded(_Mapped):
 
     def log_prob(self, y: Values) -> Values:
         """Return log probabilities; of tiny ones, the density before times the step."""
+        return self.log_mass(y, *self.cdf_limits(y))
+
+    def log_mass(self, y: Values, left: Values, right: Values) -> Values:
+        """Return the same, given the limits of F at targets."""
         low, high = y - self.step / 2, y + self.step / 2
-        left, right = self.base.cdf_left(low), self.base.cdf_left(high)
         mass = np.where(left > MIDDLE, self.base.above(low) - self.base.above(high), right - left)
         on_grid = y == round_to(y, self.step)
         with np.errstate(divide="ignore"):
@@ -558,20 +567,20 @@ class Rounded(_Mapped):
         first, last, _ = self._ends
         k = np.clip(np.rint(y / self.step), first, last)
         score = np.abs(y - k * self.step) + self._tails
-        for rows, below, above in self._sums if self._sums is not None else self._made_sums():
-            place = (k[rows] - first[rows]).astype(np.intp)[:, None]
-            score[rows] += np.take_along_axis(below, place, 1)[:, 0] + np.take_along_axis(above, place, 1)[:, 0]
+        for rows, sums in self._sums if self._sums is not None else self._made_sums():
+            score[rows] += sums[np.arange(len(sums)), (k[rows] - first[rows]).astype(np.intp)]
         return score
 
     @cached_property
-    def _sums(self) -> list[Block] | None:
-        return list(self._made_sums()) if self._cached_grid is not None else None
+    def _sums(self) -> list[tuple[Indices, Values]] | None:
+        first, last, _ = self._ends
+        return list(self._made_sums()) if np.sum(last - first + 1) <= MAX_CACHED_SUMS else None
 
-    def _made_sums(self) -> Iterator[Block]:
-        """Yield blocks of rows with the sums of F^2 before, and of (1 - F)^2 from each point of the grid, (b, k)."""
+    def _made_sums(self) -> Iterator[tuple[Indices, Values]]:
+        """Yield blocks of rows with the sums of F^2 before, and of (1 - F)^2 from, each point of the grid, (b, k)."""
         for rows, part, _, below in self._grid():
             squares, others = below**2 * part.step[:, None], (1 - below) ** 2 * part.step[:, None]
-            yield rows, np.cumsum(squares, axis=1) - squares, np.cumsum(others[:, ::-1], axis=1)[:, ::-1]
+            yield rows, np.cumsum(squares, axis=1) - squares + np.cumsum(others[:, ::-1], axis=1)[:, ::-1]
 
     @cached_property
     def _tails(self) -> Values:

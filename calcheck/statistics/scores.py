@@ -11,9 +11,11 @@ from calcheck.core.text import count_of
 from calcheck.distributions import Predictive
 from calcheck.distributions.base import Repeated
 from calcheck.distributions.continuous import LocationScale
+from calcheck.distributions.noise_clip_rounding import Rounded
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.statistics.groups import PART
+from calcheck.statistics.pit import pit
 from calcheck.statistics.zscores import targets
 from calcheck.typing import Indices, Mask, Values
 
@@ -174,6 +176,8 @@ def log_likelihoods(rows: Predictions, *, discretised: bool = False) -> Values:
     """Return the log density or log mass of each row, (n,)."""
     predictive = rows.distributions()
     if predictive.targets == 1:
+        if isinstance(predictive, Rounded) and not discretised:
+            return predictive.log_mass(targets(rows), *pit(rows))
         return log_masses(predictive, targets(rows)) if discretised else predictive.log_prob(targets(rows))
     if discretised:
         msg = f"masses of whole numbers are for one target, and there are {predictive.targets}: omit --discretise"
