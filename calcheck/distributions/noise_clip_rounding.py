@@ -501,6 +501,14 @@ class Rounded(_Mapped):
     def validate_targets(self, y: Values) -> None:
         require("y", y == round_to(y, self.step), "must be multiples of --rounded")
 
+    def std(self) -> Values:
+        """Return the same, by those before where they may matter: targets are rounded by half a step at most."""
+        found = np.array(Derived.std(self))
+        tiny = np.flatnonzero(found < LEAST_STD * self.step)
+        if len(tiny):
+            found[tiny] = np.maximum(found[tiny], LEAST_STD * self.base.take(tiny).spread())
+        return found
+
     def cdf(self, y: Values) -> Values:
         return np.asarray(self.base.cdf_left((np.floor(y / self.step + AT_LIMIT) + 0.5) * self.step))
 
