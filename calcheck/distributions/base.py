@@ -247,6 +247,10 @@ class Predictive(ABC):
         """Return the probability of the :meth:`central_interval`, (n,)."""
         return self.interval_mass(*self.central_interval(level))
 
+    def unclipped(self, level: float) -> Mask | None:  # noqa: ARG002 - for overrides
+        """Return in which rows no limit of the central interval is clipped, (n,); None if targets have no limits."""
+        return None
+
     def support_interval(self, tail: float) -> tuple[Values, Values]:
         """Return the quantiles at levels ``tail`` and 1 - ``tail``, (n,) each."""
         return self.quantile(tail), self.quantile(1 - tail)
@@ -417,6 +421,10 @@ class Repeated(Predictive):
         METHOD(_repeated, name) for name in ("interval_mass", "interval_mass_error", "log_prob", "crps", "record")
     )
     sample = at_scores = take = hashes = kernel_mean = kernel_norm = METHOD(_refused)
+
+    def unclipped(self, level: float) -> Mask | None:
+        found: Mask | None = self.base.unclipped(level)
+        return None if found is None else np.tile(found, self.count)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from calcheck.distributions.row_random import Random, RowRandom, Words
 from calcheck.distributions.samples import LazyPredictive, Samples
 from calcheck.distributions.special import NODES, SCORES, columns, panels, round_to
 from calcheck.errors import DataError
-from calcheck.typing import AnyArray, Indices, Values
+from calcheck.typing import AnyArray, Indices, Mask, Values
 
 SEED = 0x0B5E  # Of the noise that is added to draws
 SINGLE = 1e-7  # Relative distance within a limit of numbers that are at the limit in single precision
@@ -364,6 +364,10 @@ class Clipped(_Mapped):
     def has_masses(self) -> bool:
         return bool(self.base.has_masses)
 
+    def unclipped(self, level: float) -> Mask:
+        lower, upper = self.base.central_interval(level)
+        return np.asarray((lower > self.low) & (upper < self.high))
+
     def validate_targets(self, y: Values) -> None:
         require("y", (y >= self.low) & (y <= self.high), "must lie within the limits of --clip")
         self.base.validate_targets(np.where((y > self.low) & (y < self.high), y, 0.0))
@@ -497,6 +501,10 @@ class Rounded(_Mapped):
 
     def _map(self, values: Values) -> Values:
         return round_to(values, self.step[:, None])
+
+    def unclipped(self, level: float) -> Mask | None:
+        found: Mask | None = self.base.unclipped(level)
+        return found
 
     def validate_targets(self, y: Values) -> None:
         require("y", y == round_to(y, self.step), "must be multiples of --rounded")

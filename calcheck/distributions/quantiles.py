@@ -415,6 +415,10 @@ class Intervals(Predictive):
         middle, half = (self.lower + self.upper) / 2 + shift[:, None], factor[:, None] * (self.upper - self.lower) / 2
         return replace(self, lower=middle - half, upper=middle + half)
 
+    def unclipped(self, level: float) -> Mask | None:
+        clipped = self.is_clipped
+        return None if clipped is None else np.asarray(~clipped[:, self.place(level)])
+
     def losses(self, y: Values) -> Values:
         """Return the mean interval scores of the levels, (n,)."""
         beyond = np.maximum(self.lower - y[:, None], 0) + np.maximum(y[:, None] - self.upper, 0)

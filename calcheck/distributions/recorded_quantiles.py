@@ -169,8 +169,9 @@ class RecordedQuantiles(Quantiles):
                 excess += beyond * abs(end - self.levels[place])
         return np.maximum(up_to[0] - below[1], 0.0), np.maximum(up_to[1] - below[0], 0.0), excess
 
-    def unclipped(self, level: float) -> Mask:
-        """Return in which rows no limit of the central interval is clipped, (n,)."""
+    def unclipped(self, level: float) -> Mask | None:
+        if not self.has_limits:
+            return None
         lower, upper = self.unrecorded.central_interval(level)
         return np.asarray((lower > self.low) & (upper < self.high))
 

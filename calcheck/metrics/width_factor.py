@@ -13,13 +13,13 @@ from calcheck.core.text import count_of
 from calcheck.errors import AT_QUANTILES, Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.metrics._lazy import bootstrap, coverage, groups, np
-from calcheck.metrics.base import FIXED, LevelOption, OrderedMetric, has_interval, stated_levels, with_verdict
+from calcheck.metrics.base import FIXED, WEIGHT, LevelOption, OrderedMetric, has_interval, stated_levels, with_verdict
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.result_details import FactorAtLevel, WidthFactorDetails
 
 if TYPE_CHECKING:
     from calcheck.inference.bootstrap import WeightedOrder
-    from calcheck.metrics._lazy import Clusters, Means, Predictions, Run, Source, Values
+    from calcheck.metrics._lazy import Clusters, Means, Predictions, Predictive, Run, Source, Values
     from calcheck.statistics.coverage import Uniforms
     from calcheck.statistics.groups import TieGroups
 
@@ -64,7 +64,7 @@ class WidthFactor(LevelOption, OrderedMetric):
     default, 90 % of intervals contain the factor, and it agrees with a test of equivalence. The limits are order
     statistics, exact for independent rows of any distribution, and cautious if rows differ. Weights, clusters and
     series change the number of rows to that whose share varies as much. Targets that are equal to stated limits count
-    on the side that favors the model; rows whose stated limits are clipped do not count. Rounded targets stand for a
+    on the side that favors the model; rows whose limits are clipped do not count. Rounded targets stand for a
     random one in their step, by the distribution between quantiles, or normal ones that have the limits of an interval,
     so that the factor of a wrong model is 1 to 3 % nearer to 1 at a step of half a standard deviation. For files of
     quantiles and of intervals, the p-value is that of the number of targets inside. Draws resolve levels up to
@@ -116,9 +116,9 @@ class WidthFactor(LevelOption, OrderedMetric):
     def _sort_keys(self, rows: Predictions, uniform: Uniforms | None) -> dict[str, Values]:
         """Return the ratios; whether targets are inside stated limits; and what the ratios of draws are divided by."""
         level, predictive = self.level_of(rows.predictive), rows.distributions()
-        keys = {"ratio": coverage.width_ratios(rows, level, uniform)}
+        keys = {"ratio": coverage.width_ratios(rows, level, uniform)} | _unclipped(predictive, level)
         if coverage.states_limits(predictive):
-            keys |= coverage.inside(rows, level) | _unclipped(rows, level)
+            keys |= coverage.inside(rows, level)
         if members := self._members(rows):
             keys |= members | {"draws": np.full(len(rows), float(predictive.n_draws or 0))}
         return keys
@@ -147,7 +147,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         if members:
             fixed |= {"expected": np.asarray(self._expected(members)), "draws": columns["draws"][0]}
         inside = {name: groups.MeanTerm(each) for name, each in own.items() if name != "ratio"}
-        at_limits = bool(inside) and bool((own["strictly_inside"] < own["covered"]).any())
+        at_limits = "covered" in own and bool((own["strictly_inside"] < own["covered"]).any())
         return RowResults(
             own,
             {**{name: groups.MeanTerm(own.get(UNCLIPPED), each) for name, each in ties.items()}, **inside},
@@ -170,6 +170,10 @@ class WidthFactor(LevelOption, OrderedMetric):
         """Return the quick statistics of data sets of equal size whose rows are stacked, (count,)."""
         level, uniform = self.level_of(rows.predictive), fit.uniform
         ratios = coverage.width_ratios(rows, level, uniform and coverage.repeated(uniform, count)).reshape(count, -1)
+        if (weights := coverage.unclipped(rows.distributions(), level)) is not None:
+            ratios = ratios[:, weights[: ratios.shape[1]] > 0]
+            if not ratios.size:
+                return np.full(count, np.nan)
         place = coverage.smallest_rank(ratios.shape[1], level) - 1
         return np.asarray(np.partition(ratios, place, axis=1)[:, place])
 
@@ -206,8 +210,9 @@ class WidthFactor(LevelOption, OrderedMetric):
         if "covered" in rows.terms:
             terms = {name: term for name, term in rows.terms.items() if name != "ratio"}
         else:
-            weights = rows.terms["ratio"].values
+            weights = rows.terms[WEIGHT].values if WEIGHT in rows.terms else None
             inside = (rows.columns["ratio"] <= _plain(rows.fixed).get("expected", 1.0)).astype(np.float64)
+            inside = np.where(rows.columns.get(UNCLIPPED, 1.0), inside, self.level_of(None))
             others = {name: term for name, term in rows.terms.items() if term.groups is None}
             terms = {"covered": groups.MeanTerm(inside if weights is None else weights * inside), **others}
         return replace(rows, terms=terms, fixed={})
@@ -220,11 +225,9 @@ class WidthFactor(LevelOption, OrderedMetric):
         if members:
             found |= {f"{MEMBER}{UP_TO}{place}": each for place, each in enumerate(np.mean(members, axis=0).T)}
             found["draws"] = np.full(len(rows), float(predictive.n_draws or 0))
-        if not coverage.states_limits(predictive):
-            return found
-        unclipped = _unclipped(rows, level)
-        found = {name: each * unclipped.get(UNCLIPPED, 1.0) for name, each in found.items()}
-        return found | coverage.inside(rows, level) | unclipped
+        unclipped = _unclipped(predictive, level)
+        found = {name: each * unclipped.get(UNCLIPPED, 1.0) for name, each in found.items()} | unclipped
+        return found | (coverage.inside(rows, level) if coverage.states_limits(predictive) else {})
 
     @staticmethod
     def _grid() -> Values:
@@ -323,10 +326,11 @@ class WidthFactor(LevelOption, OrderedMetric):
             levels = {level, *(each for each in LEVELS if (np.abs(stated - each) <= LEVEL_TOLERANCE).any())}
         for other in sorted(levels):
             unit, fixed = coverage.level_unit(predictive, other), found.fixed
-            if base is None or unit is None:
-                weights, ties = coverage.unclipped(rows, other), coverage.width_order(rows, other, fit.uniform)
-                if weights is not None and not weights.any():
-                    continue
+            weights = coverage.unclipped(predictive, other)
+            if weights is not None and not weights.any():
+                continue
+            if base is None or unit is None or weights is not None:
+                ties = coverage.width_order(rows, other, fit.uniform)
                 count = own.rows if weights is None else float(weights.sum())
                 order = bootstrap.WeightedOrder.from_ties(ties, weights, count)
             else:
@@ -355,9 +359,9 @@ def _factor(ratio: Values, fixed: Any) -> Values:
     return coverage.factor_of_draws(ratio, fixed["expected"], fixed["draws"]) if "expected" in fixed else ratio
 
 
-def _unclipped(rows: Predictions, level: float) -> dict[str, Values]:
-    """Return in which rows no stated limit is clipped, (n,), by its name, if some are."""
-    found = coverage.unclipped(rows, level)
+def _unclipped(predictive: Predictive, level: float) -> dict[str, Values]:
+    """Return in which rows no limit is clipped, (n,), by its name, if targets have limits."""
+    found = coverage.unclipped(predictive, level)
     return {} if found is None else {UNCLIPPED: found}
 
 

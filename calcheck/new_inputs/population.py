@@ -269,7 +269,7 @@ class Factor:
     @classmethod
     def from_rows(cls, rows: Predictions, level: float) -> "Factor":
         """Return the factor at a level."""
-        unclipped = coverage.unclipped(rows, level)
+        unclipped = coverage.unclipped(rows.distributions(), level)
         if unclipped is not None and not unclipped.any():
             raise DataError("no factor is seen where all intervals have a limit at --clip")
         order = Order.from_values(coverage.width_ratios(rows, level, coverage.uniforms(rows)))

@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.core import sc
 from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
-from calcheck.distributions.quantiles import Intervals, Replicate
+from calcheck.distributions.quantiles import Replicate
 from calcheck.distributions.recorded_quantiles import RecordedIntervals, RecordedQuantiles
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import LazyPredictive, Samples
@@ -41,19 +41,16 @@ def inside(rows: Predictions, level: float) -> dict[str, Values]:
     if states_limits(predictive):
         found["strictly_inside"] = covered(rows, level, strictly=True)
     if isinstance(predictive, Replicate) and predictive.is_recorded:
-        counts = unclipped(rows, level)
+        counts = unclipped(predictive, level)
         found["excess"] = np.zeros(len(rows)) if counts is None else (1 - counts) * (found["covered"] - level)
     return found
 
 
-def unclipped(rows: Predictions, level: float) -> Values | None:
-    """Return in which rows no stated limit is clipped, (n,), 0 or 1; None if targets have no limits."""
-    predictive = rows.distributions()
-    if isinstance(predictive, Intervals) and predictive.is_clipped is not None:
-        return np.where(predictive.is_clipped[:, predictive.place(level)], 0.0, 1.0)
-    if isinstance(predictive, RecordedQuantiles) and predictive.has_limits:
-        return predictive.unclipped(level).astype(np.float64)
-    return None
+@cached
+def unclipped(predictive: Predictive, level: float) -> Values | None:
+    """Return in which rows no limit of the interval is clipped, (n,), 0 or 1; None if targets have no limits."""
+    found = predictive.unclipped(level)
+    return None if found is None else found.astype(np.float64)
 
 
 def shares_at_limits(found: Mapping[str, Values]) -> AtLimits:
@@ -233,10 +230,11 @@ def _level_free_ratios(rows: Predictions, uniform: Uniforms | None) -> Values:
 
 def width_quantile(rows: Predictions, level: float, uniform: Uniforms | None) -> float:
     """Return the quantile of :func:`width_ratios` at the level of the intervals, without the order of other rows."""
-    unit = level_unit(rows.distributions(), level)
-    if unit is None:
-        return quantile_of(_own_ratios(rows, level), level)
-    return quantile_of(_level_free_ratios(rows, uniform), level) / unit
+    unit, weights = level_unit(rows.distributions(), level), unclipped(rows.distributions(), level)
+    ratios = _own_ratios(rows, level) if unit is None else _level_free_ratios(rows, uniform)
+    if weights is not None:
+        ratios = ratios[weights > 0]
+    return (quantile_of(ratios, level) if len(ratios) else np.nan) / (1.0 if unit is None else unit)
 
 
 @cached
