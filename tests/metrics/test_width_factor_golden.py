@@ -1,6 +1,7 @@
 """The width factor and the standardized bias, against numbers that are derived here, and published data."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -300,3 +301,46 @@ def test_rounded_targets_show_the_factor_of_targets_within_their_step(narrower, 
     assert found.value == pytest.approx(1 / narrower, rel=error)
     assert found.low < found.value < found.high
     assert (found.high - found.low) * narrower == pytest.approx(2 * 1.645 * 0.3 / (0.3393 * np.sqrt(n)), rel=0.25)
+
+
+def clipped_normal(n, high, narrower=0.75):
+    """Return targets that are clipped, and normal predictions that are too narrow."""
+    rng = np.random.default_rng(0)
+    mean, limits = rng.normal(size=n), np.full(n, float(high))
+    y = np.minimum(mean + rng.normal(size=n), high)
+    stated = Gaussian(mean, np.full(n, narrower))
+    return Predictions(y=y, predictive=stated, observation=Observation(high=limits)).observed()
+
+
+def test_clipped_targets_show_the_factor_of_the_predictions_in_rows_whose_intervals_are_not_clipped():
+    """All rows together gave 1.24 for 1.33, as targets at the limit say little about the width beyond it."""
+    rows = clipped_normal(20_000, 0.3)
+    found = factor(rows, replicates=0, resamples=0)
+    assert found.value == pytest.approx(1 / 0.75, rel=0.03)
+    assert found.low < 1 / 0.75 < found.high
+    shares = [np.mean(rows.predictive.base.loc + 0.75 * stats.norm.ppf((1 + level) / 2) < 0.3) for level in (0.5, 0.9)]
+    ranks = [each["ranks"][1] for each in found.details["factors"][:2]]
+    assert ranks == pytest.approx(
+        [20_000 * share * level for share, level in zip(shares, (0.5, 0.9), strict=True)], rel=0.02
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"weights": "w"}, {"cluster": "c"}])
+def test_batches_replicates_and_groups_of_clipped_targets_leave_out_the_same_rows(options):
+    n = 400
+    rng = np.random.default_rng(1)
+    columns = {"w": rng.uniform(1, 2, n), "c": np.arange(n) // 4}
+    rows = replace(clipped_normal(n, 0.3), columns=columns)
+    found = factor(rows, replicates=59, resamples=0, **options)
+    assert found.value == pytest.approx(1 / 0.75, rel=0.2)
+    assert found.p_value is None or found.p_value <= 0.05
+    right = factor(replace(clipped_normal(n, 0.3, 1.0), columns=columns), replicates=59, resamples=0, **options)
+    assert right.verdict != "fail"
+
+
+def test_no_factor_is_shown_where_all_intervals_are_clipped():
+    rows = clipped_normal(200, -3)
+    report = calcheck.evaluate(InMemory(rows), "width-factor", replicates=39, resamples=0)
+    assert (report.results[0].value, report.results[0].verdict) == (None, "none")
+    whole = calcheck.evaluate(InMemory(rows), replicates=39, resamples=100)
+    assert whole.conclusion.answer != "yes"
