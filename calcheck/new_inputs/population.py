@@ -149,7 +149,7 @@ class Population:
 
     def bias(self, tail: float) -> Estimate:
         """Return the bias in predicted standard deviations."""
-        found = self.mean(bias_scores(self.rows))
+        found = self.mean(bias_scores(self.rows, lambda values: self.mean(values).value))
         return Estimate("bias", found.value, *found.limits(tail), found.p_value(0.0))
 
     def local(self, tail: float) -> Estimate | None:
@@ -349,18 +349,22 @@ class Factor:
         return np.asarray(self.ratios[:, None] <= np.array(limits), dtype=np.float64)
 
 
-def bias_scores(rows: Predictions) -> Values:
-    """Return numbers whose mean is the bias in predicted standard deviations, (n,)."""
+def bias_scores(rows: Predictions, mean: Callable[[Values], float]) -> Values:
+    """Return numbers whose mean is the bias in predicted standard deviations, (n,), given how means are formed."""
     predictive = rows.distributions()
     if states_limits(predictive):
         found = stated_normal_scores(rows)
-        return found.values if found.unit is None else found.values / found.unit.mean()
+        if found.unit is None:
+            return found.values
+        unit = max(mean(found.unit), 1 / len(rows))
+        bias = mean(found.values) / unit
+        return np.asarray(bias + (found.values - bias * found.unit) / unit)
     return normal_scores(rows) if predictive.family == "cauchy" else standardized_errors(rows)
 
 
 def observed_bias(rows: Predictions, tail: float, clusters: row_clusters.Clusters | None = None) -> Estimate:
     """Return the bias of the rows themselves, with limits by Student's t."""
-    found = row_clusters.weighted_mean(bias_scores(rows), None, clusters)
+    found = row_clusters.weighted_mean(bias_scores(rows, lambda values: float(values.mean())), None, clusters)
     return Estimate("bias", found.value, *found.limits(tail))
 
 

@@ -423,3 +423,18 @@ def test_new_targets_that_contradict_what_was_foretold_are_what_a_correction_is_
     assert conclusion["next"][0] == command
     assert "a correction help?  YES: scale" in calcheck(*command.split()[1:], *FEW).out
     assert f"  mend     {command}\n" in calcheck("evaluate", "old.csv", *X, *options).out
+
+
+def test_the_bias_at_new_inputs_is_that_of_rows_that_clips_leave(evaluated, tmp_path):
+    """Targets are 0.4 too high, also where most are clipped; the means of scores and of their unit have one weight."""
+    rng, levels = np.random.default_rng(0), {0.05: -1.644854, 0.25: -0.67449, 0.5: 0.0, 0.75: 0.67449, 0.95: 1.644854}
+    for name, share in {"tested": 0.3, "new": 0.7}.items():
+        x = 4.0 * (rng.random(1_000) < share) + 0.3 * rng.normal(size=1_000)
+        mean = np.where(x > 2, 1.5, -4.0)
+        columns = {f"q{level}": mean + score for level, score in levels.items()}
+        y = {"y": np.minimum(mean + 0.4 + rng.normal(size=1_000), 0.0)} if name == "tested" else {}
+        pd.DataFrame({**y, "x": x, **columns}).to_csv(tmp_path / f"{name}.csv", index=False)
+    options = ["--inputs", "x", "--clip", ",0"]
+    report = evaluated(tmp_path / "tested.csv", "--on", tmp_path / "new.csv", *options)
+    (bias,) = (each for each in report["conclusion"]["on"]["effects"] if each["topic"] == "bias")
+    assert bias["value"] == pytest.approx(0.4, abs=0.08)
