@@ -119,7 +119,7 @@ class Observation:
         is_clipped, limits = self.low is not None or self.high is not None, self._limits(len(predictive))
         if isinstance(predictive, Quantiles | Intervals) and (is_clipped or self.step is not None):
             step = np.zeros(len(predictive)) if self.step is None else self.step
-            return record_limits(predictive, *limits, step, has_limits=is_clipped)
+            return record_limits(predictive, *limits, step, has_limits=is_clipped, finds_grid=not once)
         predictive = clip(predictive, *limits) if is_clipped else predictive
         return predictive if self.step is None else round_distributions(predictive, self.step)
 

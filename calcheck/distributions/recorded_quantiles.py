@@ -25,8 +25,10 @@ Shares = tuple[Values, Values]
 
 def record(values: Values, low: Values, high: Values, step: Values) -> Values:
     """Return targets or quantiles (n, k) as they are recorded: clipped, and rounded unless the step is 0."""
-    clipped = np.clip(values, low[:, None], high[:, None])
-    return round_to(clipped, step[:, None]) if step.any() else clipped
+    clipped, is_rounded = np.clip(values, low[:, None], high[:, None]), step > 0
+    if not is_rounded.any():
+        return clipped
+    return np.where(is_rounded[:, None], round_to(clipped, np.where(is_rounded, step, 1.0)[:, None]), clipped)
 
 
 def is_on_grid(values: Values, step: Values | float) -> Mask:
@@ -322,24 +324,22 @@ def has_both_limits(intervals: Intervals) -> bool:
 
 
 def record_limits(
-    predictive: Quantiles | Intervals, low: Values, high: Values, step: Values, *, has_limits: bool
+    predictive: Quantiles | Intervals, low: Values, high: Values, step: Values, *, has_limits: bool, finds_grid: bool
 ) -> Quantiles | Intervals:
     """Return quantiles or intervals of targets that are clipped at limits, and then rounded to a step unless it is 0.
 
-    Where all of them are on the grid, they are of rounded targets, and state nothing between its points.
+    In rows where all of them are on the grid, they are of rounded targets, and state nothing between its points.
     """
     if isinstance(predictive, Quantiles):
         stated: tuple[Values, ...] = (predictive.values,)
     else:
         stated = predictive.lower, predictive.upper
         point = None if predictive.point is None else record(predictive.point[:, None], low, high, step)[:, 0]
-    if step.any() and all(is_on_grid(each, step[:, None]).all() for each in stated):
-        low, high, stated = (
-            round_to(low, step),
-            round_to(high, step),
-            tuple(round_to(each, step[:, None]) for each in stated),
-        )
-        step = np.zeros(len(step))
+    if step.any() and finds_grid:
+        known = np.logical_and.reduce([is_on_grid(each, step[:, None]).all(axis=1) for each in stated])
+        low, high = (np.where(known, round_to(limit, step), limit) for limit in (low, high))
+        stated = tuple(np.where(known[:, None], round_to(each, step[:, None]), each) for each in stated)
+        step = np.where(known, 0.0, step)
     first, *others = (record(each, low, high, step) for each in stated)
     how: dict[str, Any] = {"low": low, "high": high, "step": step, "has_limits": has_limits}
     if isinstance(predictive, Quantiles):

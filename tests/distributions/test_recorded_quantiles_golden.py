@@ -129,6 +129,14 @@ def test_quantiles_on_the_grid_are_those_of_rounded_targets():
     assert_array_equal(most, [[0, 1, 1], [1, 1, 1]])
 
 
+def test_each_row_is_on_the_grid_by_itself():
+    """So that parts of a file give what the whole gives."""
+    stated = Quantiles(np.array([0.2, 0.5, 0.8]), np.array([[-1.0, 0, 1], [-0.75, 0, 0.75]]))
+    whole, part = (bounds(observe(each, 1), np.zeros(len(each)), stated.levels) for each in (stated, stated.take([1])))
+    assert_array_equal(whole[:, 0], [[0, 0, 1], [0, 1, 1]])
+    assert_array_equal(whole[:, [1]], part)
+
+
 def test_limits_without_a_scale_may_have_all_of_a_cell_on_one_side():
     """Those of one-sided intervals, and of intervals from 0 on."""
     lower, upper = np.array([[-np.inf], [0.0], [-0.9]]), np.array([[1.2], [3.1], [np.inf]])
