@@ -172,7 +172,7 @@ def test_errors_are_one_line(calcheck, models, tmp_path, monkeypatch, arguments,
 
 
 def test_models_must_have_the_same_rows(calcheck, models, tmp_path):
-    for first, words in ((101, "are not in"), (0, "have no row in common")):
+    for first, words in ((110, "are not in"), (0, "have no row in common")):
         other = write(tmp_path / "other.parquet", columns(n=40) | {"id": np.arange(40) + first})
         assert words in calcheck("sweep", models[0], other, "--vary", "lambda=1").refused()
     without = write(tmp_path / "w.csv", {name: v for name, v in columns(n=40).items() if name != "embedding"})
