@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_array_less
 from scipy import stats
 
 from calcheck.distributions.noise_clip_rounding import Observation
 from calcheck.distributions.quantiles import Intervals, Quantiles
+from calcheck.distributions.row_random import RowRandom
 
 NINE, WIDE = np.arange(1, 10) / 10, np.array([0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975])
 SMOOTH = {
@@ -119,6 +120,19 @@ def test_the_level_of_intervals_lies_between_the_mean_shares(name, has_point, sh
     assert strict.mean() <= 0.9 + error
     assert 0.9 - error <= closed.mean()
     assert not excess.any()
+
+
+@pytest.mark.parametrize("high", [np.inf, 1.0])
+def test_replicates_have_no_open_shares_and_the_levels_on_average(high):
+    """Otherwise, right models failed by coverage in 8.5 % of 400 sets. Within four standard errors."""
+    shift, step = middles(stats.norm(), 0.5, 1_000, 3)
+    observed = observe(Quantiles(WIDE, shift[:, None] + stats.norm.ppf(WIDE)), step, high=high)
+    found = []
+    for y, known in observed.replicates(shift, RowRandom(np.arange(1_000, dtype=np.uint64)), range(20)):
+        least, most = bounds(known, y, WIDE)[:2]
+        assert_array_equal(least, most)
+        found.append(least.mean(axis=0))
+    assert_array_less(np.abs(np.mean(found, axis=0) - WIDE), 4 * np.sqrt(WIDE * (1 - WIDE) / 20_000))
 
 
 def test_quantiles_on_the_grid_are_those_of_rounded_targets():

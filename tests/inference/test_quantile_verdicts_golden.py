@@ -417,9 +417,10 @@ def test_targets_outside_of_intervals_count_even_if_all_upper_limits_are_clipped
     intervals = Intervals(np.array([0.9]), np.zeros((60, 1)), np.full((60, 1), 2.0))
     predictive = Observation(high=np.ones(60)).distributions(intervals)
     rows = Predictions(y=np.full(60, y), predictive=predictive)
-    (found,) = evaluate(InMemory(rows), [METRICS["coverage"]()], run=FAST).results
-    assert found.verdict == verdict
-    assert "no-reference" not in {each.code for each in found.warnings}
+    for run in (FAST, Run(resamples=100, replicates=0)):
+        (found,) = evaluate(InMemory(rows), [METRICS["coverage"]()], run=run).results
+        assert found.verdict == verdict
+        assert "no-reference" not in {each.code for each in found.warnings}
 
 
 @pytest.mark.parametrize("name", ["ece", "coverage", "stratified-coverage"])
