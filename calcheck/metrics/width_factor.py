@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LEVELS = (0.5, 0.9, 0.99)  # Levels at which the factors show the shape of the distributions
 STEP, STEPS = 1.1, 16  # Ratio of neighboring factors of the grid for sums, and their number on each side of 1
 UP_TO = "up to "  # Beginning of the names of the shares of rows up to them
-UNCLIPPED = "unclipped"  # Name of the column of rows whose stated limits are not clipped
+UNCLIPPED = "unclipped"  # Name of the column of rows whose limits are not clipped
 ALL_CLIPPED = "targets beyond intervals show the factor, and all intervals have a limit at --clip"
 MEMBER = "member "  # Beginning of the names of columns in which a draw plays the target
 
@@ -64,9 +64,9 @@ class WidthFactor(LevelOption, OrderedMetric):
     default, 90 % of intervals contain the factor, and it agrees with a test of equivalence. The limits are order
     statistics, exact for independent rows of any distribution, and cautious if rows differ. Weights, clusters and
     series change the number of rows to that whose share varies as much. Targets that are equal to stated limits count
-    on the side that favors the model; rows whose limits are clipped do not count. Rounded targets stand for a
-    random one in their step, by the distribution between quantiles, or normal ones that have the limits of an interval,
-    so that the factor of a wrong model is 1 to 3 % nearer to 1 at a step of half a standard deviation. For files of
+    on the side that favors the model; rows whose limits are clipped do not count. A rounded target stands for a random
+    number within its step, by the distribution between quantiles, or by a normal one with the limits of its interval;
+    the factor of a wrong model is then 1 to 3 % nearer to 1 at a step of half a standard deviation. For files of
     quantiles and of intervals, the p-value is that of the number of targets inside. Draws resolve levels up to
     (m - 1) / (m + 1) in a row; at higher ones, it is the factor of z-scores over all rows. Factors above m / 2 are too
     small, and have no upper limit. Time O(n log n); replicates O(n).
